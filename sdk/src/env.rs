@@ -93,7 +93,10 @@ impl Env {
     /// The tokio instant of `at`.
     pub fn tokio_instant(&self, at: Monotonic) -> Instant {
         // A deadline beyond tokio's range is as good as never.
-        self.shared.origin.checked_add(at.since_start()).unwrap_or_else(|| Instant::now() + Duration::from_secs(86_400 * 365))
+        self.shared
+            .origin
+            .checked_add(at.since_start())
+            .unwrap_or_else(|| Instant::now() + Duration::from_secs(86_400 * 365))
     }
 
     /// Completes at `at`; never, for `None`.

@@ -6,7 +6,8 @@
 mod entry;
 mod subject;
 
-pub use entry::{Append, AppendId, Appended, Committed, Entry, Expect, LogId, Seq, Timestamp, Write};
+pub use crate::wire::{LogId, Seq, Timestamp};
+pub use entry::{Append, AppendId, Appended, Committed, Entry, Expect, Write};
 pub use subject::{Prefix, Subject};
 
 use futures::Stream;
@@ -59,8 +60,12 @@ pub trait Log: Send + Sync + 'static {
     ///
     /// # Errors
     /// Retryable, when the log is unavailable.
-    fn read(&self, prefix: &Prefix, after: Seq, limit: usize)
-    -> impl Future<Output = Result<Vec<Committed>, Error>> + Send;
+    fn read(
+        &self,
+        prefix: &Prefix,
+        after: Seq,
+        limit: usize,
+    ) -> impl Future<Output = Result<Vec<Committed>, Error>> + Send;
 
     /// Every append after `after`, for ever, each with its entries under `prefix` only.
     ///

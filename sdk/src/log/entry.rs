@@ -1,109 +1,35 @@
 //! What is appended, what comes back.
 
 use std::fmt;
-use std::str::FromStr;
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use ulid::Ulid;
 
 use super::Subject;
-use crate::error::Error;
 use crate::machine::Wall;
-
-/// A position in a log: 1 for the first entry, without gaps. 0 stands before all.
-pub type Seq = u64;
-
-/// Names one history. A restored backup or a lossy failover is another history and has another id.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct LogId(UlidText);
+use crate::wire::{Seq, Timestamp};
 
 /// Names one append, so that an ambiguous one can be looked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct AppendId(UlidText);
+pub struct AppendId(Ulid);
 
-/// A ULID that serialises as its 26 characters.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(into = "String", try_from = "String")]
-struct UlidText(Ulid);
+impl AppendId {
+    /// Wraps a ULID.
+    pub const fn new(id: Ulid) -> Self {
+        Self(id)
+    }
 
-impl From<UlidText> for String {
-    fn from(id: UlidText) -> Self {
-        id.0.to_string()
+    /// The ULID.
+    pub const fn ulid(self) -> Ulid {
+        self.0
     }
 }
 
-impl TryFrom<String> for UlidText {
-    type Error = Error;
-
-    fn try_from(text: String) -> Result<Self, Error> {
-        text.parse()
-    }
-}
-
-impl FromStr for UlidText {
-    type Err = Error;
-
-    fn from_str(text: &str) -> Result<Self, Error> {
-        Ulid::from_string(text).map(Self).map_err(|e| Error::invalid("id", "a ULID of 26 characters").with_source(e))
-    }
-}
-
-macro_rules! ulid_newtype {
-    ($name:ident) => {
-        impl $name {
-            /// Wraps a ULID.
-            pub const fn new(id: Ulid) -> Self {
-                Self(UlidText(id))
-            }
-
-            /// The ULID.
-            pub const fn ulid(self) -> Ulid {
-                self.0.0
-            }
-        }
-
-        impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                self.0.0.fmt(f)
-            }
-        }
-
-        impl FromStr for $name {
-            type Err = Error;
-
-            fn from_str(text: &str) -> Result<Self, Error> {
-                text.parse().map(Self)
-            }
-        }
-    };
-}
-
-ulid_newtype!(LogId);
-ulid_newtype!(AppendId);
-
-/// A point in one history. Two of different logs cannot be compared.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[expect(clippy::exhaustive_structs, reason = "a timestamp is these two and nothing else")]
-pub struct Timestamp {
-    /// Whose history.
-    pub log: LogId,
-    /// Where in it.
-    pub seq: Seq,
-}
-
-impl PartialOrd for Timestamp {
-    /// `None` across logs.
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        (self.log == other.log).then(|| self.seq.cmp(&other.seq))
-    }
-}
-
-impl fmt::Display for Timestamp {
+impl fmt::Display for AppendId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}@{}", self.seq, self.log)
+        self.0.fmt(f)
     }
 }
 

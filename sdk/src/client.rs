@@ -1,0 +1,1 @@
+//! The client: one connection, many reads and commands.

@@ -1,0 +1,1 @@
+//! The persistent connection: a pure supervisor, pure liveness, and the driver that does their I/O.

@@ -1,0 +1,1 @@
+//! The server half: the promises kept on a durable log.

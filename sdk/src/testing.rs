@@ -1,0 +1,1 @@
+//! A network in memory, a simulated clock and seeded randomness, for tests without real time.

@@ -1,0 +1,147 @@
+//! Reading a frame in one pass: all fields that any frame has, then the ones of its type.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use ulid::Ulid;
+
+use super::server_frame::{EndReason, RefusalCode, Refused};
+use super::{CallId, CommandFailure, CommandStatus, Cursor, Seq, SubId};
+use crate::key::KeyLevel;
+
+/// A frame that was read.
+#[derive(Clone, Debug)]
+#[expect(clippy::exhaustive_enums, reason = "a type is known or it is not")]
+pub enum Incoming<F> {
+    /// Of a type that this version knows.
+    Known(F),
+    /// Of another type, whose name this is: to be traced and ignored.
+    Unknown(Arc<str>),
+}
+
+/// A frame that could not be read: which field, and what was expected.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MalformedFrame {
+    detail: Arc<str>,
+}
+
+impl MalformedFrame {
+    pub(super) fn new(detail: &dyn fmt::Display) -> Self {
+        Self { detail: detail.to_string().into() }
+    }
+}
+
+impl fmt::Display for MalformedFrame {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "malformed frame: {}", self.detail)
+    }
+}
+
+impl std::error::Error for MalformedFrame {}
+
+/// Every field of every frame. One pass over the text, whatever the type.
+#[derive(Deserialize)]
+pub(super) struct Received<'a> {
+    #[serde(rename = "type", borrow)]
+    pub(super) kind: Cow<'a, str>,
+    pub(super) sub: Option<SubId>,
+    pub(super) call: Option<CallId>,
+    #[serde(borrow)]
+    pub(super) method: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    pub(super) params: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) value: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) key: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    pub(super) detail: Option<Cow<'a, str>>,
+    pub(super) at: Option<At>,
+    pub(super) after: Option<Cursor>,
+    pub(super) level: Option<KeyLevel>,
+    pub(super) minted: Option<u64>,
+    pub(super) attempt: Option<u32>,
+    pub(super) id: Option<Ulid>,
+    pub(super) metadata: Option<BTreeMap<String, String>>,
+    pub(super) n: Option<u64>,
+    pub(super) through: Option<Seq>,
+    pub(super) head: Option<Seq>,
+    pub(super) spread_ms: Option<u64>,
+    pub(super) retry_after_ms: Option<u64>,
+    pub(super) reason: Option<EndReason>,
+    pub(super) code: Option<RefusalCode>,
+    pub(super) status: Option<CommandStatus>,
+    pub(super) accepted: Option<Seq>,
+    pub(super) failure: Option<CommandFailure>,
+}
+
+/// `at` is a cursor in a read's frame and a sequence in a command's.
+#[derive(Clone, Copy, Deserialize)]
+#[serde(untagged)]
+pub(super) enum At {
+    Seq(Seq),
+    Cursor(Cursor),
+}
+
+impl<'a> Received<'a> {
+    pub(super) fn parse(text: &'a str) -> Result<Self, MalformedFrame> {
+        serde_json::from_str(text).map_err(|e| MalformedFrame::new(&e))
+    }
+
+    pub(super) fn need<T>(&self, field: &str, value: Option<T>) -> Result<T, MalformedFrame> {
+        value.ok_or_else(|| MalformedFrame::new(&format_args!("`{}` lacks field `{field}`", self.kind)))
+    }
+
+    pub(super) fn need_cursor(&self) -> Result<Cursor, MalformedFrame> {
+        match self.need("at", self.at)? {
+            At::Cursor(cursor) => Ok(cursor),
+            At::Seq(_) => Err(MalformedFrame::new(&"`at`: expected {log, seq} or {epoch, count}")),
+        }
+    }
+
+    pub(super) fn need_seq(&self) -> Result<Seq, MalformedFrame> {
+        match self.need("at", self.at)? {
+            At::Seq(seq) => Ok(seq),
+            At::Cursor(_) => Err(MalformedFrame::new(&"`at`: expected a sequence")),
+        }
+    }
+
+    pub(super) fn refused(&self) -> Result<Refused, MalformedFrame> {
+        Ok(Refused {
+            code: self.need("code", self.code)?,
+            detail: self.detail.clone().unwrap_or_default().into_owned(),
+            retry_after: self.retry_after_ms.map(Duration::from_millis),
+        })
+    }
+}
+
+/// Durations as whole milliseconds.
+pub(super) mod millis {
+    use std::time::Duration;
+
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub(in crate::wire) fn serialize<S: Serializer>(d: &Duration, s: S) -> Result<S::Ok, S::Error> {
+        u64::try_from(d.as_millis()).unwrap_or(u64::MAX).serialize(s)
+    }
+
+    pub(in crate::wire) fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Duration, D::Error> {
+        u64::deserialize(d).map(Duration::from_millis)
+    }
+
+    pub(in crate::wire) mod option {
+        use super::{Duration, Serializer};
+
+        pub(in crate::wire) fn serialize<S: Serializer>(d: &Option<Duration>, s: S) -> Result<S::Ok, S::Error> {
+            match d {
+                Some(d) => super::serialize(d, s),
+                None => s.serialize_none(),
+            }
+        }
+    }
+}
