@@ -16,6 +16,8 @@ pub mod observe;
 pub mod server;
 #[cfg(feature = "testing")]
 pub mod testing;
+#[cfg(any(feature = "client", feature = "server"))]
+pub mod transport;
 pub mod wire;
 
 pub use command::{CommandFailure, CommandState, CommandStatus};
