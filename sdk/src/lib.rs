@@ -4,7 +4,6 @@ pub mod call;
 #[cfg(feature = "client")]
 pub mod client;
 pub mod command;
-#[cfg(feature = "client")]
 pub mod connection;
 pub mod env;
 pub mod error;

@@ -1,4 +1,4 @@
-//! Where the service is: asked anew on each round, so a service that moves is found (R8).
+//! What a connection asks: where the service is, and with which credential. Asked anew, so what moves is found (R8).
 
 use std::fmt;
 
