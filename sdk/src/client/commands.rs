@@ -77,10 +77,6 @@ impl Commands {
         self.tell(new.id, Event::Called, send);
         match link {
             Some(Link::Up(lineage)) => self.tell(new.id, Event::Linked(lineage.clone()), send),
-            Some(Link::Draining(lineage)) => {
-                self.tell(new.id, Event::Linked(lineage.clone()), &mut |_: &ClientFrame<'_>| {});
-                self.tell(new.id, Event::Draining, send);
-            }
             Some(Link::Denied) => self.tell(new.id, Event::CredentialDenied, send),
             None => {}
         }
@@ -211,10 +207,9 @@ impl Commands {
     }
 }
 
-/// How the connection stands when a command is taken over.
+/// How the connection stands when a command is taken over. A draining one counts as none: nothing new is sent there.
 #[derive(Clone, Copy)]
 pub(super) enum Link<'a> {
     Up(&'a Lineage),
-    Draining(&'a Lineage),
     Denied,
 }

@@ -39,7 +39,7 @@ impl Router {
             mailbox: ends.mailbox,
             connection: ends.connection,
             watermark: shared.watermark.clone(),
-            link: LinkState::connecting(env.wall()),
+            link: LinkState::Connecting { since: env.wall(), cause: None },
             seen: HashMap::new(),
             alarm: Alarm::new(env.clone()),
         }
