@@ -47,8 +47,20 @@ impl World {
     ///
     /// # Panics
     /// When the server cannot start.
-    #[expect(clippy::expect_used, reason = "a test's own set-up")]
     pub async fn serve_on(&self, address: &str, log: &AnyLog) -> Life {
+        Life::serve(&self.net, address, self.router_on(log).await)
+    }
+
+    /// A server's router, for another network.
+    ///
+    /// # Panics
+    /// When the server cannot start.
+    pub async fn router(&self) -> axum::Router {
+        self.router_on(&self.log).await
+    }
+
+    #[expect(clippy::expect_used, reason = "a test's own set-up")]
+    async fn router_on(&self, log: &AnyLog) -> axum::Router {
         let jobs = Jobs::new(log.clone());
         let server = Server::builder(log.clone())
             .env(self.env(1))
@@ -57,7 +69,7 @@ impl World {
             .start()
             .await
             .expect("the server starts");
-        Life::serve(&self.net, address, server.router())
+        server.router()
     }
 
     /// A client that finds the service by `discover`.

@@ -9,7 +9,7 @@ use super::commands::{Body, CommandId, NewCommand};
 use super::shared::{Request, Shared};
 use crate::call::{Method, Params};
 use crate::command::machine::Settings;
-use crate::command::{Command, CommandFailure, CommandState, Control, Ladder, Protection, ladder};
+use crate::command::{Command, CommandFailure, CommandState, Control, Protection};
 use crate::error::{Cause, Error};
 use crate::key::{CommandKey, Fingerprint};
 use crate::observe::Observable;
@@ -78,10 +78,10 @@ impl Caller {
     /// Parameters or a key that cannot be used settle the command as `FAILED` before anything is sent.
     pub fn call(&self, method: &Method, params: Params) -> Command {
         match self.prepare(method, params) {
-            Ok((key, body, overridden)) => {
+            Ok((key, body)) => {
                 let protection = if method.dedupes() { Protection::Recorded } else { Protection::Unprotected };
                 let settings = Settings::call(key, self.shared.env.wall(), protection);
-                self.start(settings, Some(body), overridden)
+                self.start(settings, Some(body))
             }
             Err((key, failure)) => Command::failed(key, failure),
         }
@@ -90,8 +90,38 @@ impl Caller {
     /// Follows the command of `key`, which is not sent from here.
     pub(super) fn attach(&self, key: CommandKey) -> Command {
         match key.validate() {
-            Ok(()) => self.start(Settings::attach(key, self.shared.env.wall()), None, None),
+            Ok(()) => self.start(Settings::attach(key, self.shared.env.wall()), None),
             Err(e) => Command::failed(key, CommandFailure::invalid(&e)),
         }
     }
+}
+
+impl Caller {
+    fn prepare(&self, method: &Method, params: Params) -> Result<(CommandKey, Body), (CommandKey, CommandFailure)> {
+        let id = self.shared.env.ulid();
+        let minted = CommandKey::minted(id);
+        let params = params.into_raw().map_err(|e| (minted.clone(), CommandFailure::invalid(&e)))?;
+        let key = match method.semantic_key(&params, self.attempt) {
+            Some(key) => key.map_err(|e| (minted.clone(), CommandFailure::invalid(&e)))?,
+            None => self.explicit.as_ref().map_or(minted, |s| s.key.clone()),
+        };
+        key.validate().map_err(|e| (key.clone(), CommandFailure::invalid(&e)))?;
+        let body = Body { method: method.name(), params, attempt: self.attempt, id, metadata: Arc::clone(&self.metadata) };
+        Ok((key, body))
+    }
+
+    fn start(&self, settings: Settings, body: Option<Body>) -> Command {
+        let key = settings.key.clone();
+        let id = self.shared.next_id();
+        let (publisher, state) = crate::observe::channel();
+        publisher.fresh(CommandState::queued(settings.protection));
+        self.shared.tell(Request::Command(Box::new(NewCommand { id, settings, body, publisher })));
+        Command::new(key, state, Box::new(Handle { shared: Arc::clone(&self.shared), id }))
+    }
+}
+
+struct Handle { shared: Arc<Shared>, id: CommandId }
+impl Control for Handle {
+    fn cancel(&self) { self.shared.tell(Request::Cancel(self.id)); }
+    fn dropped(&self) { self.shared.tell(Request::Dropped(self.id)); }
 }
