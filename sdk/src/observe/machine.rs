@@ -9,6 +9,10 @@
 //! - only an authority or the caller ends it (R3).
 
 mod floors;
+#[cfg(test)]
+mod model;
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 use std::time::Duration;
