@@ -1,4 +1,5 @@
 //! What observers are promised, whatever publishes.
+#![expect(clippy::disallowed_methods, reason = "tests compare with tokio's clock, and spawn what they join")]
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
@@ -87,12 +88,8 @@ async fn r1_a_loaded_read_keeps_its_value_and_says_since_when_it_is_stale() {
     publisher.stale(dropped());
     tokio::time::advance(SECOND).await;
     publisher.stale(Cause::Behind);
-    match read.latest() {
-        Reading::Stale { last, since: stale_since, cause: Cause::Behind } => {
-            assert_eq!((*last, stale_since), (7, since));
-        }
-        other => panic!("{other:?}"),
-    }
+    let Reading::Stale { last, since: stale_since, cause } = read.latest() else { panic!("not stale") };
+    assert_eq!((*last, stale_since, cause), (7, since, Cause::Behind));
     publisher.confirm();
     assert_eq!(said(Some(read.latest())), "fresh");
 }
@@ -120,10 +117,8 @@ async fn r3_nothing_follows_an_end_and_a_dropped_publisher_is_one() {
     publisher.stale(dropped());
     publisher.end(End::Denied);
     drop(publisher);
-    match read.next().await {
-        Some(Reading::Ended { last: Some(last), end: End::Gone }) => assert_eq!(*last, 7),
-        other => panic!("{other:?}"),
-    }
+    let Some(Reading::Ended { last: Some(last), end }) = read.next().await else { panic!("not ended") };
+    assert_eq!((*last, end), (7, End::Gone));
     assert!(read.next().await.is_none());
     assert!(read.next().await.is_none());
 
@@ -245,7 +240,6 @@ async fn r6_many_observers_on_many_threads_see_values_in_order_and_the_end() {
     let tasks: Vec<_> = (0..16)
         .map(|i| {
             let mut read = if i % 2 == 0 { view.clone() } else { read.clone() };
-            #[expect(clippy::disallowed_methods, reason = "the test is about tasks")]
             tokio::spawn(async move {
                 let mut last = 0;
                 while let Some(reading) = read.next().await {
@@ -336,19 +330,13 @@ async fn a_driver_shows_what_the_machine_says() {
     let read = publisher.subscribe();
     publisher.show(Shown::Fresh { at: at(1), take: true }, Some(Arc::new(7)), &env);
     publisher.show(Shown::Stale { since: Monotonic::new(SECOND), cause: dropped(), not_before: None }, None, &env);
-    match read.latest() {
-        Reading::Stale { last, since, cause } => {
-            assert_eq!((*last, Known::cursor(&last), cause), (7, Some(at(1)), dropped()));
-            assert_eq!(since, env.tokio_instant(Monotonic::new(SECOND)));
-        }
-        other => panic!("{other:?}"),
-    }
+    let Reading::Stale { last, since, cause } = read.latest() else { panic!("not stale") };
+    assert_eq!((*last, Known::cursor(&last), cause), (7, Some(at(1)), dropped()));
+    assert_eq!(since, env.tokio_instant(Monotonic::new(SECOND)));
     // Unchanged: the value shown is as of a later position; what was decoded meanwhile is not shown.
     publisher.show(Shown::Fresh { at: at(2), take: false }, Some(Arc::new(8)), &env);
-    match read.latest() {
-        Reading::Fresh(known) => assert_eq!((*known, Known::cursor(&known)), (7, Some(at(2)))),
-        other => panic!("{other:?}"),
-    }
+    let Reading::Fresh(known) = read.latest() else { panic!("not fresh") };
+    assert_eq!((*known, Known::cursor(&known)), (7, Some(at(2))));
     publisher.show(Shown::Ended(End::Gone), None, &env);
     assert_eq!(said(Some(read.latest())), "ended: Gone");
 }

@@ -6,6 +6,7 @@ use ulid::Ulid;
 
 use super::*;
 use crate::machine::{Machine as _, Wall};
+use crate::wire::{RefusalCode, Refused};
 
 const SECOND: Duration = Duration::from_secs(1);
 
