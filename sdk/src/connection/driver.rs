@@ -308,16 +308,16 @@ impl Driver {
         for action in actions {
             match action {
                 supervisor::Action::Discover => {
-                    let endpoints = self.parts.discover.endpoints();
-                    self.start_task(Ask::Discover, async { Step::Discovered(endpoints.await) });
+                    // Called in the task, so that a panic of the caller's code is a stalled ask and no more.
+                    let discover = Arc::clone(&self.parts.discover);
+                    self.start_task(Ask::Discover, async move { Step::Discovered(discover.endpoints().await) });
                 }
                 supervisor::Action::Resolve(endpoint) => self.resolve(endpoint),
                 supervisor::Action::Dial { attempt, address } => self.dial(attempt, address),
                 supervisor::Action::Abort { attempt } => self.stop_task(&Ask::Dial(attempt)),
                 supervisor::Action::AskCredential => {
-                    if let Some(credentials) = &self.parts.credentials {
-                        let credential = credentials.credential();
-                        self.start_task(Ask::Credential, async { Step::Credential(credential.await) });
+                    if let Some(credentials) = self.parts.credentials.clone() {
+                        self.start_task(Ask::Credential, async move { Step::Credential(credentials.credential().await) });
                     }
                 }
                 // No policy of the caller's can be set yet, so the default schedule goes on.
