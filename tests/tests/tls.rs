@@ -44,7 +44,8 @@ fn client(port: u16) -> ClientBuilder {
 async fn a_command_and_a_read_through_tls() {
     let world = World::new(20);
     let (port, pem, server) = serve(&world).await;
-    let client = client(port).env(outlast::env::Env::new(world.clock.clone(), 3)).root_certificates(pem).open().unwrap();
+    let client =
+        client(port).env(outlast::env::Env::new(world.clock.clone(), 3)).root_certificates(pem).open().unwrap();
     let jobs = JobsClient::new(&client);
     jobs.bump("a").await.unwrap();
     assert_eq!(jobs.job("a").until(|job| job.bumps == 1).await.unwrap().bumps, 1);

@@ -288,17 +288,13 @@ impl Driver {
         }
     }
 
-    fn tell(&mut self, event: supervisor::Event, offered: Option<(Socket<Box<dyn Io>>, std::time::Duration)>) {
+    fn tell(&mut self, event: supervisor::Event, offered: Option<(Socket<Box<dyn Io>>, Duration)>) {
         let actions = self.supervisor.on_event(self.parts.env.now(), event);
         self.perform(actions, offered);
     }
 
     /// Performs `actions`; `offered` is the socket of the dial that the event was about.
-    fn perform(
-        &mut self,
-        actions: Vec<supervisor::Action>,
-        offered: Option<(Socket<Box<dyn Io>>, std::time::Duration)>,
-    ) {
+    fn perform(&mut self, actions: Vec<supervisor::Action>, offered: Option<(Socket<Box<dyn Io>>, Duration)>) {
         if let (Some((socket, heartbeat)), Some(link)) = (offered, self.supervisor.link())
             && self.live.as_ref().is_none_or(|live| live.link != link)
         {
@@ -317,7 +313,10 @@ impl Driver {
                 supervisor::Action::Abort { attempt } => self.stop_task(&Ask::Dial(attempt)),
                 supervisor::Action::AskCredential => {
                     if let Some(credentials) = self.parts.credentials.clone() {
-                        self.start_task(Ask::Credential, async move { Step::Credential(credentials.credential().await) });
+                        self.start_task(
+                            Ask::Credential,
+                            async move { Step::Credential(credentials.credential().await) },
+                        );
                     }
                 }
                 // No policy of the caller's can be set yet, so the default schedule goes on.
