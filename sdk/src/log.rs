@@ -3,11 +3,17 @@
 //! Everything durable is a fold over one subject's entries, decided by a pure function and written
 //! by compare-and-append: load heads, decide, append; on [`Appended::Conflict`] reload and decide again.
 
+mod any;
 mod entry;
+mod ext;
+mod memory;
 mod subject;
 
 pub use crate::wire::{LogId, Seq, Timestamp};
-pub use entry::{Append, AppendId, Appended, Committed, Entry, Expect, Write};
+pub use any::AnyLog;
+pub use entry::{Append, AppendId, Appended, Committed, Entry, Expect, InvalidAppend, Write};
+pub use ext::{Certain, LogExt, Recorded};
+pub use memory::{MemoryLog, Store};
 pub use subject::{Prefix, Subject};
 
 use futures::Stream;
@@ -21,7 +27,7 @@ use crate::machine::Wall;
 /// - an append is all or nothing: every write's expectation holds and all entries are there, or none is;
 /// - its entries have consecutive sequences, the last of which is its timestamp;
 /// - sequences grow by one from 1, and are never reused, also after [`expire`](Self::expire) and a restart;
-/// - readers and tails see whole appends only, in order;
+/// - readers and tails see whole appends only, in order (of an append that wrote to a subject which has expired, the rest);
 /// - [`Appended::Done`] means that it survives `kill -9` of the process; each backend states what it means for power loss;
 /// - "absent" never becomes true again except by [`expire`](Self::expire).
 pub trait Log: Send + Sync + 'static {
@@ -55,8 +61,11 @@ pub trait Log: Send + Sync + 'static {
     /// Retryable, when the log is unavailable.
     fn head_of_log(&self) -> impl Future<Output = Result<Seq, Error>> + Send;
 
-    /// The appends after `after` that touch `prefix`, oldest first, at most about `limit` entries
-    /// (whole appends, so a few more), each with its entries under `prefix` only.
+    /// The appends after `after` that touch `prefix`, oldest first, each with its entries under `prefix` only.
+    ///
+    /// `after` is the end of an append: a `through`, a timestamp, or 0; inside an append it selects the rest of it.
+    /// Ends with the append that reaches `limit` entries (at least 1); fewer than `limit` entries mean that
+    /// there are no more.
     ///
     /// # Errors
     /// Retryable, when the log is unavailable.
@@ -72,6 +81,9 @@ pub trait Log: Send + Sync + 'static {
     /// Also yields appends without entries under `prefix` (then empty), so that a follower knows how
     /// far it has come; several of those may be told by the last of them. It never ends: while the log
     /// is unavailable it waits and goes on.
+    ///
+    /// # Cancel safety
+    /// Dropping a pending `next()` loses nothing; dropping the stream ends the following.
     fn tail(&self, prefix: &Prefix, after: Seq) -> impl Stream<Item = Committed> + Send + Unpin + 'static;
 
     /// Removes whole subjects under `prefix` whose every entry is older than `before`, and returns how many.

@@ -18,8 +18,12 @@ pub struct Subject(Arc<str>);
 /// A list of whole tokens that selects the subject of that name and every subject below it.
 ///
 /// `build/1` selects `build/1` and `build/1/log`, not `build/10`. The empty prefix selects everything.
+/// [`Subject::itself`] selects one subject and nothing below it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Prefix(Arc<str>);
+pub struct Prefix {
+    text: Arc<str>,
+    below: bool,
+}
 
 impl Subject {
     /// The longest encoded subject, in bytes.
@@ -56,34 +60,50 @@ impl Subject {
 
     /// The prefix that selects this subject and all below it.
     pub fn prefix(&self) -> Prefix {
-        Prefix(Arc::clone(&self.0))
+        Prefix { text: Arc::clone(&self.0), below: true }
+    }
+
+    /// The prefix that selects this subject and nothing below it.
+    pub fn itself(&self) -> Prefix {
+        Prefix { text: Arc::clone(&self.0), below: false }
     }
 }
 
 impl Prefix {
-    /// The prefix of these tokens; none selects everything.
+    /// The prefix of these tokens; none selects everything, and so does a single empty one.
     pub fn of<I>(tokens: I) -> Self
     where
         I: IntoIterator,
         I::Item: AsRef<str>,
     {
-        Self(encode(tokens).into())
+        Self { text: encode(tokens).into(), below: true }
     }
 
     /// The prefix that selects everything.
     pub fn all() -> Self {
-        Self("".into())
+        Self { text: "".into(), below: true }
     }
 
     /// The encoded text: tokens joined by `/`.
     pub fn as_str(&self) -> &str {
-        &self.0
+        &self.text
+    }
+
+    /// The one subject that it selects, if it came from [`Subject::itself`].
+    pub fn only(&self) -> Option<Subject> {
+        (!self.below).then(|| Subject(Arc::clone(&self.text)))
+    }
+
+    /// Whether it selects everything.
+    pub fn is_all(&self) -> bool {
+        self.below && self.text.is_empty()
     }
 
     /// Whether it selects `subject`.
     pub fn selects(&self, subject: &Subject) -> bool {
-        match subject.0.strip_prefix(&*self.0) {
-            Some(rest) => self.0.is_empty() || rest.is_empty() || rest.starts_with('/'),
+        match subject.0.strip_prefix(&*self.text) {
+            Some("") => true,
+            Some(rest) => self.below && (self.text.is_empty() || rest.starts_with('/')),
             None => false,
         }
     }
@@ -97,7 +117,7 @@ impl fmt::Display for Subject {
 
 impl fmt::Display for Prefix {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(&self.text)
     }
 }
 
@@ -128,6 +148,15 @@ mod tests {
         assert!(!build.selects(&Subject::of(["build", "10"])));
         assert!(!build.selects(&Subject::of(["build"])));
         assert!(Prefix::all().selects(&Subject::of(["x"])));
+    }
+
+    #[test]
+    fn a_subject_itself_is_selected_without_what_is_below_it() {
+        let build = Subject::of(["build", "1"]);
+        assert!(build.itself().selects(&build));
+        assert!(!build.itself().selects(&Subject::of(["build", "1", "log"])));
+        assert_eq!(build.itself().only(), Some(build.clone()));
+        assert_eq!(build.prefix().only(), None);
     }
 
     #[test]
