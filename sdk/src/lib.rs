@@ -4,7 +4,6 @@ pub mod call;
 #[cfg(feature = "client")]
 pub mod client;
 pub mod command;
-#[cfg(feature = "client")]
 pub mod connection;
 pub mod env;
 pub mod error;
@@ -16,6 +15,8 @@ pub mod observe;
 pub mod server;
 #[cfg(feature = "testing")]
 pub mod testing;
+#[cfg(any(feature = "client", feature = "server"))]
+pub mod transport;
 pub mod wire;
 
 pub use command::{CommandFailure, CommandState, CommandStatus};
