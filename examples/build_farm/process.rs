@@ -7,7 +7,7 @@
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -30,7 +30,6 @@ const FAREWELL_TIME: Duration = Duration::from_secs(3);
 /// A running process of the farm. Dropping it kills it.
 #[derive(Debug)]
 pub(crate) struct Process {
-    role: Role,
     child: Child,
     group: Pid,
     lifeline: Option<ChildStdin>,
@@ -54,17 +53,21 @@ impl Process {
         };
         let (sender, notices) = mpsc::unbounded_channel();
         tokio::spawn(read_notices(stdout, sender));
-        Ok(Self { role, child, group, lifeline: Some(lifeline), notices })
+        Ok(Self { child, group, lifeline: Some(lifeline), notices })
+    }
+
+    /// Where what it says on stderr goes.
+    pub(crate) fn log(role: Role, directory: &Path) -> PathBuf {
+        directory.join(format!("{}.log", role.name()))
     }
 
     /// Waits for the line that says where it listens, and when that was.
     pub(crate) async fn listening(&mut self) -> io::Result<(Instant, SocketAddr)> {
-        let role = self.role.name();
         match timeout(START, self.notice()).await {
             Ok(Some((at, Notice::Listening(address)))) => Ok((at, address)),
-            Ok(Some((_, notice))) => Err(io::Error::other(format!("the {role} said `{notice}` before it listened"))),
-            Ok(None) => Err(io::Error::other(format!("the {role} ended before it listened"))),
-            Err(_) => Err(io::Error::other(format!("the {role} did not listen within {START:?}"))),
+            Ok(Some((_, notice))) => Err(io::Error::other(format!("said `{notice}` before it listened"))),
+            Ok(None) => Err(io::Error::other("ended before it listened")),
+            Err(_) => Err(io::Error::other(format!("did not listen within {START:?}"))),
         }
     }
 
@@ -118,5 +121,5 @@ async fn read_notices(stdout: ChildStdout, sender: mpsc::UnboundedSender<(Instan
 }
 
 fn log_file(role: Role, directory: &Path) -> io::Result<File> {
-    OpenOptions::new().create(true).append(true).open(directory.join(format!("{}.log", role.name())))
+    OpenOptions::new().create(true).append(true).open(Process::log(role, directory))
 }
