@@ -7,13 +7,18 @@ mod any;
 mod entry;
 mod ext;
 mod memory;
+#[cfg(feature = "sqlite")]
+mod sqlite;
 mod subject;
+mod tail;
 
 pub use crate::wire::{LogId, Seq, Timestamp};
 pub use any::AnyLog;
 pub use entry::{Append, AppendId, Appended, Committed, Entry, Expect, InvalidAppend, Write};
 pub use ext::{Certain, LogExt, Recorded};
 pub use memory::{MemoryLog, Store};
+#[cfg(feature = "sqlite")]
+pub use sqlite::{SqliteLog, SqliteLogBuilder};
 pub use subject::{Prefix, Subject};
 
 use futures::Stream;

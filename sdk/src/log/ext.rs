@@ -239,17 +239,17 @@ impl History {
 }
 
 /// Full jitter in [0, bound], the bound doubling.
-struct Wait<'a> {
+pub(super) struct Wait<'a> {
     env: &'a Env,
     bound: Duration,
 }
 
 impl<'a> Wait<'a> {
-    const fn new(env: &'a Env) -> Self {
+    pub(super) const fn new(env: &'a Env) -> Self {
         Self { env, bound: FIRST_WAIT }
     }
 
-    async fn wait(&mut self) {
+    pub(super) async fn wait(&mut self) {
         let now = self.env.now();
         self.env.sleep_until(Some(now.instant + now.jitter(self.bound))).await;
         self.bound = (self.bound * 2).min(LAST_WAIT);

@@ -1,13 +1,14 @@
 //! A log in memory: a pure store, and a handle to one that several tasks share.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
-use futures::{Stream, StreamExt, stream};
+use futures::Stream;
 use tokio::sync::watch;
 
+use super::tail::{self, Source};
 use super::{Append, AppendId, Appended, Committed, Entry, Expect, Log, LogId, Prefix, Seq, Subject, Timestamp};
 use crate::env::Env;
 use crate::error::Error;
@@ -158,7 +159,7 @@ struct Shared {
     env: Env,
     durable: bool,
     store: Mutex<Store>,
-    head: watch::Sender<Seq>,
+    position: watch::Sender<Timestamp>,
 }
 
 impl MemoryLog {
@@ -176,8 +177,8 @@ impl MemoryLog {
 
     /// A log that goes on from `store`, for example a "restored backup".
     pub fn from_store(store: Store, env: &Env, durable: bool) -> Self {
-        let head = watch::Sender::new(store.head_of_log());
-        Self { shared: Arc::new(Shared { env: env.clone(), durable, store: Mutex::new(store), head }) }
+        let position = watch::Sender::new(Timestamp { log: store.id(), seq: store.head_of_log() });
+        Self { shared: Arc::new(Shared { env: env.clone(), durable, store: Mutex::new(store), position }) }
     }
 
     /// The whole history as it is now.
@@ -219,7 +220,13 @@ impl Log for MemoryLog {
         let appended = self.shared.lock().append(&append);
         if let Appended::Done(timestamp) = appended {
             // Two appenders may get here in the other order: a tail is only told to look.
-            self.shared.head.send_if_modified(|head| std::mem::replace(head, timestamp.seq.max(*head)) < timestamp.seq);
+            self.shared.position.send_if_modified(|position| {
+                let newer = position.seq < timestamp.seq;
+                if newer {
+                    *position = timestamp;
+                }
+                newer
+            });
         }
         appended
     }
@@ -237,14 +244,8 @@ impl Log for MemoryLog {
     }
 
     fn tail(&self, prefix: &Prefix, after: Seq) -> impl Stream<Item = Committed> + Send + Unpin + 'static {
-        let tail = Tail {
-            wake: self.shared.head.subscribe(),
-            shared: Arc::clone(&self.shared),
-            prefix: prefix.clone(),
-            after,
-            ready: VecDeque::new(),
-        };
-        stream::unfold(tail, |mut tail| async move { tail.next().await.map(|committed| (committed, tail)) }).boxed()
+        let shared = &self.shared;
+        tail::tail(Arc::clone(shared), shared.position.subscribe(), shared.env.clone(), prefix.clone(), after)
     }
 
     async fn expire(&self, prefix: &Prefix, before: Wall) -> Result<u64, Error> {
@@ -252,29 +253,9 @@ impl Log for MemoryLog {
     }
 }
 
-struct Tail {
-    shared: Arc<Shared>,
-    wake: watch::Receiver<Seq>,
-    prefix: Prefix,
-    after: Seq,
-    ready: VecDeque<Committed>,
-}
-
-impl Tail {
-    async fn next(&mut self) -> Option<Committed> {
-        loop {
-            if let Some(committed) = self.ready.pop_front() {
-                self.after = committed.through;
-                return Some(committed);
-            }
-            // Marked as seen before looking: what is appended in between wakes the wait below.
-            self.wake.mark_unchanged();
-            self.ready = self.shared.lock().follow(&self.prefix, self.after, PAGE).into();
-            if self.ready.is_empty() {
-                // Never fails: this tail holds the sender's owner.
-                self.wake.changed().await.ok()?;
-            }
-        }
+impl Source for Arc<Shared> {
+    async fn follow(&self, prefix: &Prefix, after: Seq) -> Result<Vec<Committed>, Error> {
+        Ok(self.lock().follow(prefix, after, PAGE))
     }
 }
 

@@ -1,0 +1,180 @@
+//! The one task that writes: it takes what has come in, commits it as a group, answers, and looks again.
+
+use std::time::Duration;
+
+use rusqlite::Connection;
+use tokio::sync::{mpsc, watch};
+
+use super::read;
+use super::schema::Opener;
+use super::write::{self, Fault, Job};
+use crate::env::Env;
+use crate::log::Timestamp;
+
+/// The most requests of one transaction.
+const GROUP: usize = 256;
+
+/// The bodies of one transaction, in bytes, after which a group is closed: 16 MiB.
+const GROUP_BYTES: usize = 16 << 20;
+
+/// What reaches the committer.
+#[derive(Debug)]
+pub(super) enum Message {
+    /// Something to write.
+    Job(Job),
+    /// Somebody began to follow the log.
+    Watched,
+}
+
+/// Owns the writing connection. Lives until the last sender of messages is gone.
+pub(super) struct Committer {
+    messages: mpsc::Receiver<Message>,
+    received: Vec<Message>,
+    writer: Option<Writer>,
+    env: Env,
+    poll: Duration,
+}
+
+/// What goes to the blocking thread and comes back.
+struct Writer {
+    opener: Opener,
+    /// `None` after a failure: the next group opens another.
+    connection: Option<Connection>,
+    position: watch::Sender<Timestamp>,
+}
+
+impl Committer {
+    pub(super) fn new(
+        messages: mpsc::Receiver<Message>,
+        opener: Opener,
+        connection: Connection,
+        position: watch::Sender<Timestamp>,
+        env: Env,
+        poll: Duration,
+    ) -> Self {
+        let writer = Some(Writer { opener, connection: Some(connection), position });
+        Self { messages, received: Vec::with_capacity(GROUP), writer, env, poll }
+    }
+
+    pub(super) async fn run(mut self) {
+        loop {
+            let Some(jobs) = self.next_group().await else { break };
+            let Some(mut writer) = self.writer.take() else { break };
+            let worked = tokio::task::spawn_blocking(move || {
+                if jobs.is_empty() {
+                    writer.look()
+                } else {
+                    writer.commit(jobs)
+                }
+                writer
+            });
+            // Without the writer nothing can be written: the callers of a lost group get `Unknown`, later ones `Busy`.
+            let Ok(writer) = worked.await else { break };
+            self.writer = Some(writer);
+        }
+        // Closing the last connection writes the log back into the file, which may take a moment.
+        let writer = self.writer.take();
+        drop(tokio::task::spawn_blocking(move || drop(writer)));
+    }
+
+    /// The next requests to commit together; empty when it is time to look for appends of other processes;
+    /// `None` when nobody is left to ask.
+    async fn next_group(&mut self) -> Option<Vec<Job>> {
+        loop {
+            let jobs = self.group();
+            if !jobs.is_empty() {
+                return Some(jobs);
+            }
+            // The handle holds one receiver, each tail one more.
+            let watched = self.writer.as_ref().is_some_and(|writer| writer.position.receiver_count() > 1);
+            let look = watched.then(|| self.env.instant() + self.poll);
+            tokio::select! {
+                // What is asked comes before a look: under load the commits tell the position anyway.
+                biased;
+                count = self.messages.recv_many(&mut self.received, GROUP) => {
+                    if count == 0 {
+                        return None;
+                    }
+                }
+                () = self.env.sleep_until(look) => return Some(Vec::new()),
+            }
+        }
+    }
+
+    /// From what was received, as much as one transaction takes.
+    fn group(&mut self) -> Vec<Job> {
+        let (mut count, mut bytes) = (0, 0);
+        for message in &self.received {
+            if let Message::Job(job) = message {
+                bytes += job.bytes();
+                if count > 0 && bytes > GROUP_BYTES {
+                    break;
+                }
+            }
+            count += 1;
+        }
+        let group = self.received.drain(..count).filter_map(|message| match message {
+            // Who has gone away left it open whether it is done; it is not.
+            Message::Job(job) if job.is_abandoned() => None,
+            Message::Job(job) => Some(job),
+            Message::Watched => None,
+        });
+        group.collect()
+    }
+}
+
+impl Writer {
+    /// Commits `jobs` and answers them. Blocks.
+    fn commit(&mut self, mut jobs: Vec<Job>) {
+        let committed = match self.connection() {
+            Some(connection) => write::commit(connection, &mut jobs),
+            None => Err(Fault::Locked),
+        };
+        match committed {
+            Ok(position) => {
+                self.tell(position);
+                jobs.into_iter().for_each(|job| job.settle(None));
+            }
+            Err(fault) => {
+                match &fault {
+                    Fault::Locked => tracing::debug!("the log is locked by another process"),
+                    Fault::Undone(error) => {
+                        tracing::warn!(%error, "the log could not be written; nothing was");
+                        self.connection = None;
+                    }
+                    Fault::Ambiguous(error) => {
+                        tracing::warn!(%error, "a commit failed; it may have been written all the same");
+                        self.connection = None;
+                    }
+                }
+                jobs.into_iter().for_each(|job| job.settle(Some(&fault)));
+            }
+        }
+    }
+
+    /// Looks for what other processes have appended. Blocks.
+    fn look(&mut self) {
+        let Some(connection) = self.connection() else { return };
+        match read::position(connection) {
+            Ok(position) => self.tell(position),
+            Err(error) => {
+                tracing::warn!(%error, "the log could not be read");
+                self.connection = None;
+            }
+        }
+    }
+
+    fn connection(&mut self) -> Option<&mut Connection> {
+        if self.connection.is_none() {
+            match self.opener.reopen() {
+                Ok(connection) => self.connection = Some(connection),
+                Err(error) => tracing::warn!(%error, "the log could not be opened again"),
+            }
+        }
+        self.connection.as_mut()
+    }
+
+    fn tell(&self, position: Timestamp) {
+        self.position.send_if_modified(|known| std::mem::replace(known, position) != position);
+    }
+}
