@@ -22,5 +22,5 @@ pub mod wire;
 pub use command::{CommandFailure, CommandState, CommandStatus};
 pub use error::{Cause, Error};
 pub use key::{CommandKey, KeyLevel};
-pub use observe::{End, Known, Reading};
+pub use observe::{End, Known, Observable, Reading, WaitError};
 pub use wire::Timestamp;

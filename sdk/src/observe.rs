@@ -1,6 +1,17 @@
 //! Reads: stale-but-recovering observables.
+//!
+//! [`machine`] decides what a read shows, a [`Publisher`] shows it, an [`Observable`] is looked at.
 
+mod cell;
 pub mod machine;
+mod observable;
+mod publisher;
 mod reading;
+mod until;
+mod view;
+pub(crate) mod watermark;
 
+pub use observable::{Observable, Readings};
+pub use publisher::{Publisher, WeakObservable, channel};
 pub use reading::{End, Known, Reading};
+pub use until::{Until, WaitError};

@@ -4,6 +4,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinSet};
@@ -17,6 +18,9 @@ use crate::error::{Cause, Error, Phase};
 use crate::machine::{Machine, Monotonic};
 use crate::transport::{DialFailure, Dialed, Io, Network, Received, Socket, Tls, dial, hint};
 use crate::wire::{ClientFrame, ServerFrame};
+
+/// How long a close may keep its caller waiting.
+const GOODBYE: Duration = Duration::from_secs(1);
 
 /// What a connection is made of.
 pub(crate) struct Parts {
@@ -44,6 +48,7 @@ pub(crate) struct Driver {
     tls: Option<Tls>,
     supervisor: Supervisor,
     live: Option<Live>,
+    closing: Option<Socket<Box<dyn Io>>>,
     tasks: JoinSet<Step>,
     running: HashMap<Ask, AbortHandle>,
     phases: (mpsc::UnboundedSender<(Attempt, DialPhase)>, mpsc::UnboundedReceiver<(Attempt, DialPhase)>),
@@ -82,22 +87,20 @@ impl Driver {
     pub(crate) fn start(mut parts: Parts) -> Self {
         parts.supervisor.credential_source = parts.credentials.is_some();
         let now = parts.env.now();
-        let (supervisor, actions) = Supervisor::start(parts.supervisor.clone(), now);
-        let mut driver = Self {
+        Self {
+            supervisor: Supervisor::new(&now, parts.supervisor.clone()),
             alarm: Alarm::new(parts.env.clone()),
             parts,
             tls: None,
-            supervisor,
             live: None,
+            closing: None,
             tasks: JoinSet::new(),
             running: HashMap::new(),
             phases: mpsc::unbounded_channel(),
             credential: None,
             generation: 0,
             ready: VecDeque::new(),
-        };
-        driver.perform(actions, None);
-        driver
+        }
     }
 
     /// The next thing that happens.
@@ -166,6 +169,18 @@ impl Driver {
     /// Closes the connection for the caller.
     pub(crate) fn close(&mut self) {
         self.tell(supervisor::Event::Close, None);
+    }
+
+    /// Hands the close frame of [`close`](Self::close) to the transport; the peer may miss it.
+    pub(crate) async fn goodbye(&mut self) {
+        let Some(socket) = &mut self.closing else { return };
+        let bound = Some(self.parts.env.instant() + GOODBYE);
+        tokio::select! {
+            () = self.parts.env.sleep_until(bound) => {}
+            () = async {
+                while socket.is_writing() && !matches!(socket.next().await, Received::Ended { .. }) {}
+            } => {}
+        }
     }
 
     fn deadline(&self) -> Option<Monotonic> {
@@ -255,7 +270,7 @@ impl Driver {
     }
 
     /// Lets go of the live link and says so.
-    fn lose(&mut self, cause: Cause, code: Option<u16>, retry_after: Option<std::time::Duration>) {
+    fn lose(&mut self, cause: Cause, code: Option<u16>, retry_after: Option<Duration>) {
         if let Some(live) = self.live.take() {
             tracing::debug!(%cause, ?code, "link lost");
             self.tell(supervisor::Event::Lost { link: live.link, cause, code, retry_after }, None);
@@ -287,7 +302,7 @@ impl Driver {
         if let (Some((socket, heartbeat)), Some(link)) = (offered, self.supervisor.link())
             && self.live.as_ref().is_none_or(|live| live.link != link)
         {
-            let liveness = Liveness::client(heartbeat, self.parts.liveness, self.parts.env.now());
+            let liveness = Liveness::client(&self.parts.env.now(), heartbeat, self.parts.liveness);
             self.live = Some(Live { link, socket, liveness, writing: false });
         }
         for action in actions {
@@ -365,15 +380,7 @@ impl Driver {
     fn disconnect(&mut self, link: Attempt, code: u16) {
         let Some(mut live) = self.live.take_if(|live| live.link == link) else { return };
         live.socket.close(code);
-        // A goodbye that the peer may miss: bounded by the driver's end, which drops the task.
-        self.tasks.spawn(async move {
-            while live.socket.is_writing() {
-                if let Received::Ended { .. } = live.socket.next().await {
-                    break;
-                }
-            }
-            std::future::pending().await
-        });
+        self.closing = Some(live.socket);
     }
 
     fn start_task(&mut self, ask: Ask, task: impl Future<Output = Step> + Send + 'static) {

@@ -108,6 +108,8 @@ pub enum FailureReason {
     Ambiguous,
     /// The key could not be made durable, so nothing was sent (W1).
     NotPersisted,
+    /// The service never had a record of the key, or has forgotten it; goes with `NOT_FOUND` (W8).
+    NotFound,
     /// The client was closed while the command was open.
     Closed,
     /// A reason of a later version.
