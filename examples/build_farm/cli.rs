@@ -140,9 +140,8 @@ pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Request,
             "--kill-after" => options.kill_after = u64::from(count(flag, &value(COUNT)?)?),
             "--role" => {
                 let name = value(ROLE)?;
-                role = Some(
-                    Role::of(&name).ok_or_else(|| UsageError(format!("{flag}: expected {ROLE}, got `{name}`")))?,
-                );
+                role =
+                    Some(Role::of(&name).ok_or_else(|| UsageError(format!("{flag}: expected {ROLE}, got `{name}`")))?);
             }
             "--directory" => directory = Some(PathBuf::from(value("a directory")?)),
             _ if flag.starts_with('-') => return Err(UsageError(format!("{flag}: no such option"))),

@@ -41,7 +41,7 @@ impl fmt::Display for Failure {
 
 /// An error and what is underneath it.
 fn chain(f: &mut fmt::Formatter<'_>, error: &dyn StdError) -> fmt::Result {
-    error.fmt(f)?;
+    write!(f, "{error}")?;
     let mut source = error.source();
     while let Some(error) = source {
         write!(f, ": {error}")?;

@@ -51,7 +51,8 @@ async fn join(
     let (from_server, to_server) = tokio::io::split(server);
     // Set before the submit is forwarded, so that its answer cannot slip through.
     let submitted = AtomicBool::new(false);
-    let (up, down) = (pin!(upward(from_client, to_server, trick, &submitted)), pin!(downward(from_server, to_client, &submitted)));
+    let (up, down) =
+        (pin!(upward(from_client, to_server, trick, &submitted)), pin!(downward(from_server, to_client, &submitted)));
     tokio::select! {
         ended = up => ended,
         ended = down => ended,
