@@ -18,6 +18,9 @@ use tokio::net::unix::pipe;
 /// What the parent says before it ends a child in good order.
 pub(crate) const FAREWELL: &[u8] = b"farewell\n";
 
+/// How the name of a farm's directory starts.
+pub(crate) const DIRECTORY: &str = "build-farm-";
+
 /// What a process of the farm tells its parent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Notice {
@@ -57,8 +60,12 @@ async fn read_parting(mut stdin: pipe::Receiver) -> io::Result<Parting> {
 /// Removes the farm's directory after the loss of the parent.
 ///
 /// All processes of the farm do so, each after it has ended its own work there, so a file that another
-/// one is still writing is removed by that one.
+/// one is still writing is removed by that one. A directory that a stage has not made is left alone.
 pub(crate) async fn clean_up(directory: &Path) {
+    let name = directory.file_name().unwrap_or_default().to_string_lossy();
+    if !name.starts_with(DIRECTORY) {
+        return;
+    }
     for _ in 0..20 {
         match tokio::fs::remove_dir_all(directory).await {
             Err(e) if e.kind() != io::ErrorKind::NotFound => tokio::time::sleep(Duration::from_millis(50)).await,
@@ -106,6 +113,19 @@ mod tests {
         for line in ["", "listening", "listening there", "swallowed it", "hello"] {
             assert_eq!(line.parse::<Notice>(), Err(UnknownNotice));
         }
+    }
+
+    #[tokio::test]
+    async fn only_a_farms_directory_is_removed() {
+        let directory = tempfile::tempdir().unwrap();
+        let (mine, other) = (directory.path().join("build-farm-1"), directory.path().join("home"));
+        for path in [&mine, &other] {
+            std::fs::create_dir(path).unwrap();
+            std::fs::write(path.join("file"), "").unwrap();
+            clean_up(path).await;
+        }
+        assert!(!mine.exists() && other.join("file").exists());
+        clean_up(&mine).await;
     }
 
     #[tokio::test]

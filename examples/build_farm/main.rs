@@ -30,14 +30,20 @@ mod worker;
 
 use std::path::Path;
 use std::process::ExitCode;
+use std::time::Duration;
+
+use tokio::time::timeout;
 
 use cli::{Options, Request, Role};
-use display::{Change, Display};
+use display::{Change, Display, Note};
 use failure::Failure;
 use interrupts::Interrupts;
 use lifeline::Parting;
 use principals::Tokens;
 use verdict::{INTERRUPTED, NO_VERDICT, USAGE};
+
+/// How long the display has for its last word after a second Ctrl-C.
+const LAST_WORD: Duration = Duration::from_secs(1);
 
 fn main() -> ExitCode {
     let code = match cli::parse(std::env::args_os().skip(1)) {
@@ -71,16 +77,24 @@ async fn poll(options: &Options) -> Result<u8, Failure> {
     let interrupts = Interrupts::listen()?;
     let display = Display::open(options.json);
     let played = story::play(options, &display, &interrupts).await;
-    let code = match &played {
-        Ok(Some(summary)) => Ok(summary.verdict.exit_code()),
-        Ok(None) => Ok(INTERRUPTED),
-        Err(_) => Ok(NO_VERDICT),
-    };
-    if let Ok(Some(summary)) = &played {
-        display.show(Change::Summary(summary.clone()));
+    match played {
+        Ok(Some(summary)) => {
+            let code = summary.verdict.exit_code();
+            display.show(Change::Summary(summary));
+            display.close().await;
+            Ok(code)
+        }
+        Ok(None) => {
+            display.show(Change::Note(Note::Interrupted));
+            // A terminal that is held (Ctrl-S) does not hold up a second Ctrl-C.
+            let _ = timeout(LAST_WORD, display.close()).await;
+            Ok(INTERRUPTED)
+        }
+        Err(failure) => {
+            display.close().await;
+            Err(failure)
+        }
     }
-    display.close().await;
-    played.and(code)
 }
 
 /// Plays one of the farm's processes, until the parent says farewell or is gone.

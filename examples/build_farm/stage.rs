@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep};
 use crate::cli::Role;
 use crate::display::{Change, Display, Note};
 use crate::failure::Failure;
-use crate::lifeline::Notice;
+use crate::lifeline::{DIRECTORY, Notice};
 use crate::principals::Tokens;
 use crate::process::Process;
 
@@ -31,7 +31,7 @@ pub(crate) struct Stage {
 impl Stage {
     /// A directory of its own, and nothing in it.
     pub(crate) fn new(tokens: Tokens) -> Result<Self, Failure> {
-        let directory = tempfile::Builder::new().prefix("build-farm-").tempdir()?;
+        let directory = tempfile::Builder::new().prefix(DIRECTORY).tempdir()?;
         Ok(Self { directory, tokens, server: None, relay: None, worker: None, restarts: 0 })
     }
 

@@ -37,6 +37,8 @@ pub(crate) enum Note {
     },
     /// The user wants the build stopped.
     Canceling,
+    /// Everything was ended without waiting for the build.
+    Interrupted,
     /// The build failed.
     BuildFailed {
         /// Why.
@@ -57,6 +59,7 @@ impl fmt::Display for Note {
             Self::ServerKilled { gone } => write!(f, "the server was killed (SIGKILL); it comes back in {gone:?}"),
             Self::ServerBack { server } => write!(f, "the server is back, now at {server}"),
             Self::Canceling => f.write_str("canceling the build; press Ctrl-C again to end everything at once"),
+            Self::Interrupted => f.write_str("ended everything; there is no verdict"),
             Self::BuildFailed { why } => write!(f, "the build failed: {why}"),
         }
     }
