@@ -9,9 +9,11 @@ mod publisher;
 mod reading;
 mod until;
 mod view;
-pub(crate) mod watermark;
+mod watermark;
 
 pub use observable::{Observable, Readings};
 pub use publisher::{Publisher, WeakObservable, channel};
 pub use reading::{End, Known, Reading};
 pub use until::{Until, WaitError};
+#[cfg(feature = "client")]
+pub(crate) use watermark::Watermark;

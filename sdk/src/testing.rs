@@ -15,6 +15,6 @@ mod pipe;
 mod relay;
 
 pub use clock::{SimulatedClock, env};
-pub use life::Life;
+pub use life::{Life, serve_connection};
 pub use net::{Listener, Net};
 pub use relay::{Fault, Relay};

@@ -8,7 +8,7 @@ use ulid::Ulid;
 
 use super::timers::Timers;
 use crate::command::CommandState;
-use crate::command::machine::{Action, Ask, Event, Lineage, Machine, Settings};
+use crate::command::machine::{Action, Ask, Event, Machine, Settings};
 use crate::env::Env;
 use crate::key::CommandKey;
 use crate::machine::{Machine as _, Monotonic};
@@ -68,21 +68,15 @@ impl Commands {
         self.timers.next()
     }
 
-    /// Takes a command over. `link` is the welcome's lineage where a connection is up.
-    pub(super) fn add(&mut self, new: NewCommand, link: Option<Link<'_>>, send: &mut impl FnMut(&ClientFrame<'_>)) {
+    /// Takes a command over; `link` says how the connection stands.
+    pub(super) fn add(&mut self, new: NewCommand, link: Option<Event>, send: &mut impl FnMut(&ClientFrame<'_>)) {
         let machine = Machine::new(new.settings);
         let key = machine.key().clone();
         let open = Open { machine, key, body: new.body, publisher: new.publisher, call: None };
         self.open.insert(new.id, open);
         self.tell(new.id, Event::Called, send);
-        match link {
-            Some(Link::Up(lineage)) => self.tell(new.id, Event::Linked(lineage.clone()), send),
-            Some(Link::Draining(lineage)) => {
-                self.tell(new.id, Event::Linked(lineage.clone()), &mut |_: &ClientFrame<'_>| {});
-                self.tell(new.id, Event::Draining, send);
-            }
-            Some(Link::Denied) => self.tell(new.id, Event::CredentialDenied, send),
-            None => {}
+        if let Some(event) = link {
+            self.tell(new.id, event, send);
         }
     }
 
@@ -209,12 +203,4 @@ impl Commands {
             send(&ClientFrame::Forget { call });
         }
     }
-}
-
-/// How the connection stands when a command is taken over.
-#[derive(Clone, Copy)]
-pub(super) enum Link<'a> {
-    Up(&'a Lineage),
-    Draining(&'a Lineage),
-    Denied,
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::sync::mpsc;
 
-use super::commands::{Commands, Link};
+use super::commands::Commands;
 use super::reads::Reads;
 use super::shared::{Ends, Request, Shared};
 use crate::command::machine::{Event as CommandEvent, Lineage};
@@ -39,7 +39,7 @@ impl Router {
             mailbox: ends.mailbox,
             connection: ends.connection,
             watermark: shared.watermark.clone(),
-            link: LinkState::connecting(env.wall()),
+            link: LinkState::Connecting { since: env.wall(), cause: None },
             seen: HashMap::new(),
             alarm: Alarm::new(env.clone()),
         }
@@ -97,11 +97,14 @@ impl Router {
                 self.reads.add(new, link, &mut send);
             }
             Request::Command(new) => {
-                let link = match (&self.link, &lineage) {
-                    (LinkState::Up { .. }, Some(lineage)) => Some(Link::Up(lineage)),
-                    (LinkState::Draining { .. }, Some(lineage)) => Some(Link::Draining(lineage)),
-                    (LinkState::Denied { .. }, _) => Some(Link::Denied),
-                    _ => None,
+                let link = match &self.link {
+                    LinkState::Up { .. } => lineage.map(CommandEvent::Linked),
+                    LinkState::Denied { .. } => Some(CommandEvent::CredentialDenied),
+                    // A draining link counts as none: nothing new is sent there.
+                    LinkState::Draining { .. }
+                    | LinkState::Connecting { .. }
+                    | LinkState::Down { .. }
+                    | LinkState::Closed => None,
                 };
                 self.commands.add(*new, link, &mut send);
             }

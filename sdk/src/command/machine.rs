@@ -356,7 +356,7 @@ impl Machine {
                     Progress::Accepted { .. } => Delivery::Accepted,
                     Progress::Indeterminate { .. } => Delivery::Indeterminate,
                 };
-                if let (Progress::Sent { .. }, Some(bound)) = (&open.progress, &open.bound) {
+                if let (Progress::Sent { doubt: None }, Some(bound)) = (&open.progress, &open.bound) {
                     self.horizon = Some(now.instant + self.horizon_of(bound).since(now.wall));
                 }
             }
@@ -397,7 +397,12 @@ impl PureMachine for Machine {
 
     fn on_event(&mut self, now: Now, event: Event) -> Actions<Action> {
         let mut out = Vec::new();
-        let closed = event == Event::ClientClosed;
+        if event == Event::ClientClosed && self.stage != Stage::Released {
+            // Nothing is claimed about the work: what is shown stays, and its driver ends it as closed.
+            self.stage = Stage::Released;
+            self.horizon = None;
+            return vec![Action::Release];
+        }
         self.note(&event);
         self.stage = match mem::replace(&mut self.stage, Stage::Released) {
             Stage::New => self.when_new(now, event, &mut out),
@@ -412,7 +417,7 @@ impl PureMachine for Machine {
             self.published = Some(self.state.clone());
             out.push(Action::Publish(self.state.clone()));
         }
-        if closed || (!self.observed && self.is_delivered()) {
+        if !self.observed && self.is_delivered() {
             self.stage = Stage::Released;
             self.horizon = None;
             out.push(Action::Release);

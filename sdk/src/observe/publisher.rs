@@ -36,6 +36,8 @@ pub fn channel<T: Send + Sync + 'static>() -> (Publisher<T>, Observable<T>) {
 /// No call waits for an observer, and after an end every call does nothing (R3).
 pub struct Publisher<T> {
     cell: Arc<Cell<T>>,
+    /// Whether its drop leaves the last reading as it is.
+    leaves: bool,
 }
 
 impl<T> Publisher<T> {
@@ -85,7 +87,7 @@ fn doubtful<T>(shown: &Reading<T>, cause: Option<Cause>, now: Instant) -> Readin
 
 impl<T: Send + Sync + 'static> Publisher<T> {
     pub(super) fn new(watermark: Option<Watermark>) -> Self {
-        Self { cell: Arc::new(Cell::new(Instant::now(), watermark)) }
+        Self { cell: Arc::new(Cell::new(Instant::now(), watermark)), leaves: false }
     }
 
     /// One more observable of the same read.
@@ -129,6 +131,11 @@ impl<T: Send + Sync + 'static> Publisher<T> {
         Self::new(Some(watermark.clone()))
     }
 
+    /// Leaves the last reading as it is, for good: it is what will always be true.
+    pub(crate) fn leave(mut self) {
+        self.leaves = true;
+    }
+
     /// Performs [`Action::Publish`](super::machine::Action::Publish); `taken` is the value that was just decoded.
     pub(crate) fn show(&self, shown: Shown, taken: Option<Arc<T>>, env: &Env) {
         let instant = |at| env.tokio_instant(at);
@@ -158,7 +165,9 @@ impl<T: Send + Sync + 'static> Publisher<T> {
 impl<T> Drop for Publisher<T> {
     fn drop(&mut self) {
         self.cell.retire(false);
-        self.end(End::Closed);
+        if !self.leaves {
+            self.end(End::Closed);
+        }
     }
 }
 

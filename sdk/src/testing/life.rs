@@ -7,6 +7,7 @@ use hyper_util::service::TowerToHyperService;
 use tokio::task::JoinSet;
 
 use super::net::Net;
+use crate::transport::Io;
 
 /// One life of a server: everything that it runs lives in one set of tasks.
 ///
@@ -27,15 +28,7 @@ impl Life {
         tasks.spawn(async move {
             let mut connections = JoinSet::new();
             while let Some(io) = listener.accept().await {
-                let service = TowerToHyperService::new(router.clone());
-                connections.spawn(async move {
-                    let served = hyper::server::conn::http1::Builder::new()
-                        .serve_connection(TokioIo::new(io), service)
-                        .with_upgrades();
-                    if let Err(e) = served.await {
-                        tracing::debug!(error = %e, "connection ended");
-                    }
-                });
+                connections.spawn(serve_connection(io, router.clone()));
             }
         });
         Self { tasks }
@@ -49,5 +42,18 @@ impl Life {
     /// Adds a task to this life.
     pub fn spawn(&mut self, task: impl Future<Output = ()> + Send + 'static) {
         self.tasks.spawn(task);
+    }
+}
+
+/// Serves one connection with `router`, until it ends or is upgraded.
+///
+/// # Cancel safety
+/// Dropping it closes a connection that has not been upgraded.
+pub async fn serve_connection(io: impl Io, router: Router) {
+    let service = TowerToHyperService::new(router);
+    let served =
+        hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(io), service).with_upgrades();
+    if let Err(e) = served.await {
+        tracing::debug!(error = %e, "connection ended");
     }
 }

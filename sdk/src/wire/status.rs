@@ -128,6 +128,11 @@ impl CommandFailure {
         Self::new(FailureReason::Verdict, retry, message)
     }
 
+    /// What the caller gave is not acceptable.
+    pub fn invalid(error: &crate::Error) -> Self {
+        Self::new(FailureReason::Invalid, Retry::Never, error.to_string())
+    }
+
     /// The service will not do it.
     pub fn rejected(retry: Retry, message: impl Into<Arc<str>>) -> Self {
         Self::new(FailureReason::Rejected, retry, message)

@@ -74,25 +74,25 @@ impl Machine {
     /// Asks the next question, if none is outstanding and the connection reaches the command's history.
     pub(super) fn proceed(&mut self, now: Now, mut open: Open, out: &mut Actions<Action>) -> Stage {
         // Row 10. What was sent is not called back: an answer to it still counts.
-        if let (Progress::Sent { doubt: None }, Some(bound)) = (&open.progress, &open.bound) {
-            if now.wall >= self.horizon_of(bound) {
-                open.progress = Progress::Indeterminate { asking: true };
-            }
+        if let (Progress::Sent { doubt: None }, Some(bound)) = (&open.progress, &open.bound)
+            && now.wall >= self.horizon_of(bound)
+        {
+            open.progress = Progress::Indeterminate { asking: true };
         }
         if open.flight != Flight::Idle {
             return Stage::Open(open);
         }
         let Link::Up { lineage, draining } = &self.link else { return Stage::Open(open) };
-        let here = Bound::of(lineage);
         match open.bound.as_ref().map_or(Fit::Same, |bound| bound.fit(lineage)) {
             Fit::Held(_) => return Stage::Open(open),
             Fit::Forgotten => match (open.cancel, &open.progress) {
                 (Wish::None, Progress::Sent { .. } | Progress::Accepted { .. }) => {
-                    return self.resubmit(now, open, here, out);
+                    let onto = Bound::of(lineage);
+                    return self.resubmit(now, open, onto, out);
                 }
                 // A cancel is recorded wherever it is sent, so that a late copy does not run there (W5).
                 (Wish::None | Wish::Persisting | Wish::Wanted | Wish::Acknowledged | Wish::Refused, _) => {
-                    open.bound = Some(here);
+                    open.bound = Some(Bound::of(lineage));
                     if !matches!(open.progress, Progress::Indeterminate { .. }) {
                         open.progress = Progress::Indeterminate { asking: true };
                     }
@@ -112,7 +112,7 @@ impl Machine {
             (Wish::Refused, _) => Question::Attach,
         };
         if question == Question::Cancel && open.bound.is_none() {
-            open.bound = Some(here);
+            open.bound = Some(Bound::of(lineage));
         }
         // Row 24: no copy is outstanding, so it would be a first send.
         if question == Question::Call && *draining && !open.lost {

@@ -108,6 +108,8 @@ pub(super) enum Question {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Bound {
     pub(super) log: LogId,
+    /// It goes by the log's name, with a head below what was seen under that name: a restored backup (DESIGN 3).
+    pub(super) restored: bool,
     pub(super) principal: Principal,
     pub(super) durable: bool,
     pub(super) retention: std::time::Duration,
@@ -135,17 +137,19 @@ impl Bound {
     pub(super) fn of(lineage: &Lineage) -> Self {
         Self {
             log: lineage.log,
+            restored: lineage.head < lineage.highest_seen,
             principal: lineage.principal.clone(),
             durable: lineage.durable,
             retention: lineage.retention,
         }
     }
 
-    /// W2: the same log, and its head not below what was seen of it (DESIGN 3). K1: the same principal.
+    /// W2: the same history. K1: the same principal.
     pub(super) fn fit(&self, lineage: &Lineage) -> Fit {
-        if self.principal != lineage.principal {
+        let here = Self::of(lineage);
+        if self.principal != here.principal {
             Fit::Held(Hold::OtherPrincipal)
-        } else if self.log == lineage.log && lineage.head >= lineage.highest_seen {
+        } else if (self.log, self.restored) == (here.log, here.restored) {
             Fit::Same
         } else if self.durable {
             Fit::Held(Hold::OtherLog)
