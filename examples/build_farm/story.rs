@@ -5,7 +5,7 @@
 //! the while.
 
 use outlast::client::Client;
-use outlast::command::Settlement;
+use outlast::command::{FailureReason, Settlement};
 use outlast::connection::Credential;
 use outlast::env::Env;
 
@@ -59,11 +59,13 @@ async fn act(
     };
     let verdict = match settlement {
         Ok(Settlement::Succeeded(_)) => Verdict::Succeeded,
-        Ok(Settlement::Failed(failure)) => {
+        Ok(Settlement::Failed(failure)) if failure.reason == FailureReason::Verdict => {
             display.show(Change::Note(Note::BuildFailed { why: failure.to_string() }));
             Verdict::Failed
         }
         Ok(Settlement::Canceled) => Verdict::Canceled,
+        // The build was not run: that is no verdict on it.
+        Ok(Settlement::Failed(failure)) => return Err(Failure::Unsettled(format!("the submit failed: {failure}"))),
         Ok(Settlement::NotFound) => return Err(Failure::Unsettled("the server has no record of the build".into())),
         Err(unsettled) => return Err(Failure::Unsettled(unsettled.to_string())),
     };
