@@ -106,7 +106,8 @@ impl Caller {
             None => self.explicit.as_ref().map_or(minted, |s| s.key.clone()),
         };
         key.validate().map_err(|e| (key.clone(), CommandFailure::invalid(&e)))?;
-        let body = Body { method: method.name(), params, attempt: self.attempt, id, metadata: Arc::clone(&self.metadata) };
+        let body =
+            Body { method: method.name(), params, attempt: self.attempt, id, metadata: Arc::clone(&self.metadata) };
         Ok((key, body))
     }
 
@@ -120,8 +121,15 @@ impl Caller {
     }
 }
 
-struct Handle { shared: Arc<Shared>, id: CommandId }
+struct Handle {
+    shared: Arc<Shared>,
+    id: CommandId,
+}
 impl Control for Handle {
-    fn cancel(&self) { self.shared.tell(Request::Cancel(self.id)); }
-    fn dropped(&self) { self.shared.tell(Request::Dropped(self.id)); }
+    fn cancel(&self) {
+        self.shared.tell(Request::Cancel(self.id));
+    }
+    fn dropped(&self) {
+        self.shared.tell(Request::Dropped(self.id));
+    }
 }
