@@ -84,7 +84,7 @@ impl Scene {
     pub(super) fn link(&self) -> (bool, String) {
         match self.link.as_ref().and_then(Reading::last) {
             Some(link) => (link.is_up(), link.to_string()),
-            None => (false, "not opened yet".to_owned()),
+            None => (false, "connecting".to_owned()),
         }
     }
 
