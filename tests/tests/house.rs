@@ -93,7 +93,8 @@ fn every_promise_has_a_test_that_names_it() {
         .filter(|line| line.trim_start().starts_with("///") || line.contains("fn "))
         .flat_map(|line| line.split(|c: char| !(c.is_alphanumeric() || c == '-')))
         .collect();
-    let promises = "R1 R2 R3 R4 R5 R6 R7 R8 R9 W1 W2 W3 W4 W5 W6 W7 W8 W9 K1 K2 K3 S1 S2 S3 S4 S6 FC-29 FC-32 FC-48 FC-49";
+    let promises =
+        "R1 R2 R3 R4 R5 R6 R7 R8 R9 W1 W2 W3 W4 W5 W6 W7 W8 W9 K1 K2 K3 S1 S2 S3 S4 S6 FC-29 FC-32 FC-48 FC-49";
     for promise in promises.split(' ') {
         assert!(named.contains(promise), "no test names {promise}");
     }

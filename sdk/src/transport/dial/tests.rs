@@ -73,7 +73,10 @@ impl tokio::io::AsyncWrite for Both {
         std::pin::Pin::new(&mut self.ours).poll_write(cx, buf)
     }
 
-    fn poll_flush(mut self: std::pin::Pin<&mut Self>, cx: &mut std::task::Context<'_>) -> std::task::Poll<io::Result<()>> {
+    fn poll_flush(
+        mut self: std::pin::Pin<&mut Self>,
+        cx: &mut std::task::Context<'_>,
+    ) -> std::task::Poll<io::Result<()>> {
         std::pin::Pin::new(&mut self.ours).poll_flush(cx)
     }
 
@@ -140,6 +143,9 @@ async fn the_credential_is_a_bearer_token() {
     let failure = dial(Arc::new(peer), None, url, "builds.example".into(), Some(secret), |_| {}).await;
     assert!(matches!(failure, Err(DialFailure::Refused)));
     let asked = asked.lock().unwrap().to_lowercase();
-    assert!(asked.starts_with("get /x?y=1 http/1.1\r\n") && asked.contains("authorization: bearer s3cret\r\n"), "{asked}");
+    assert!(
+        asked.starts_with("get /x?y=1 http/1.1\r\n") && asked.contains("authorization: bearer s3cret\r\n"),
+        "{asked}"
+    );
     assert!(asked.contains("sec-websocket-protocol: outlast.v1\r\n"), "{asked}");
 }
