@@ -150,8 +150,10 @@ impl<T> Reader<T> {
 
     /// Completes when there is something that was not observed. Cancel safe.
     pub(super) async fn changed(&mut self) {
-        // An error means that the publisher is gone. Its last act was to publish an end, so that is the change.
-        let _ = self.latest.changed().await;
+        if self.latest.changed().await.is_err() {
+            // The publisher is gone, and the end that it published as its last act was observed: there is no more.
+            std::future::pending().await
+        }
     }
 
     pub(super) fn watermark(&self) -> Option<&Watermark> {
