@@ -7,8 +7,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::value::RawValue;
 
-use super::reads::ReadId;
 use crate::observe::{Observable, Publisher, Watermark, WeakObservable};
+
+/// Names a read within its client.
+pub(super) type ReadId = u64;
 
 /// What a read asks for, and as which type.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

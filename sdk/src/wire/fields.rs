@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use ulid::Ulid;
 
-use super::server_frame::{EndReason, RefusalCode, Refused};
+use super::refusal::{EndReason, RefusalCode, Refused};
 use super::{CallId, CommandFailure, CommandStatus, Cursor, Seq, SubId};
 use crate::key::KeyLevel;
 
@@ -117,31 +117,5 @@ impl<'a> Received<'a> {
             detail: self.detail.clone().unwrap_or_default().into_owned(),
             retry_after: self.retry_after_ms.map(Duration::from_millis),
         })
-    }
-}
-
-/// Durations as whole milliseconds.
-pub(super) mod millis {
-    use std::time::Duration;
-
-    use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
-    pub(in crate::wire) fn serialize<S: Serializer>(d: &Duration, s: S) -> Result<S::Ok, S::Error> {
-        u64::try_from(d.as_millis()).unwrap_or(u64::MAX).serialize(s)
-    }
-
-    pub(in crate::wire) fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Duration, D::Error> {
-        u64::deserialize(d).map(Duration::from_millis)
-    }
-
-    pub(in crate::wire) mod option {
-        use super::{Duration, Serializer};
-
-        pub(in crate::wire) fn serialize<S: Serializer>(d: &Option<Duration>, s: S) -> Result<S::Ok, S::Error> {
-            match d {
-                Some(d) => super::serialize(d, s),
-                None => s.serialize_none(),
-            }
-        }
     }
 }
