@@ -179,18 +179,18 @@ mod tests {
     #[test]
     fn k2_the_ambient_key_is_read_at_call_time() {
         assert_eq!(ambient_key(), None);
-        let _ = with_command_key("a", || {
+        drop(with_command_key("a", || {
             assert_eq!(ambient_key().as_deref(), Some("a"));
-            let _ = with_command_key("b", || {
+            drop(with_command_key("b", || {
                 assert_eq!(ambient_key().as_deref(), Some("b"));
                 command()
-            });
+            }));
             assert_eq!(ambient_key().as_deref(), Some("a"));
             std::thread::scope(|threads| {
                 threads.spawn(|| assert_eq!(ambient_key(), None, "another thread"));
             });
             command()
-        });
+        }));
         assert_eq!(ambient_key(), None);
     }
 
