@@ -48,9 +48,11 @@ pub(crate) async fn poll(
         pending::<Infallible>().await
     };
 
-    tokio::select! {
-        settlement = submit.settled() => settlement,
+    let ended = tokio::select! {
+        ended = submit.settled() => ended,
         never = watched => match never {},
         never = canceled => match never {},
-    }
+    };
+    display.show(Change::Command(submit.state().latest()));
+    ended
 }

@@ -6,20 +6,26 @@
 //! answer on. To the poller the submit may or may not have been recorded.
 
 use std::io;
+use std::net::SocketAddr;
 use std::path::Path;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use serde::Deserialize;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
+use tokio::time::timeout;
 
 use crate::address;
 use crate::frames::Frames;
 use crate::lifeline::{self, Notice};
 use crate::service::SUBMIT_BUILD;
+
+/// How long a client that is turned away has to close its side.
+const LINGER: Duration = Duration::from_secs(1);
 
 /// Relays until it is dropped.
 pub(crate) async fn run(directory: &Path) -> io::Result<()> {
@@ -32,13 +38,27 @@ pub(crate) async fn run(directory: &Path) -> io::Result<()> {
         let server = address::current(directory);
         let trick = Arc::clone(&trick);
         connections.spawn(async move {
-            // Nothing behind the relay: the client is accepted and dropped.
-            let Ok(server) = TcpStream::connect(server?).await else { return Ok(()) };
+            let Ok(server) = connect(server).await else { return end(client).await };
+            // Small frames are not to wait for each other (Nagle) in a hop that should not be felt.
+            client.set_nodelay(true)?;
+            server.set_nodelay(true)?;
             join(client, server, &trick).await
         });
         // Reaps what has ended; how a connection ended is of no interest to a relay.
         while connections.try_join_next().is_some() {}
     }
+}
+
+async fn connect(server: io::Result<SocketAddr>) -> io::Result<TcpStream> {
+    TcpStream::connect(server?).await
+}
+
+/// Nothing is behind the relay: the client was accepted, and now its connection ends, cleanly and without a
+/// byte. What it sends is read, since the system would answer unread bytes with a reset.
+async fn end(mut client: TcpStream) -> io::Result<()> {
+    client.shutdown().await?;
+    let _ = timeout(LINGER, tokio::io::copy(&mut client, &mut tokio::io::sink())).await;
+    Ok(())
 }
 
 /// Joins the two until either ends; the other is then cut as well.

@@ -3,6 +3,7 @@
 use std::io;
 use std::path::Path;
 
+use axum::serve::ListenerExt;
 use http::HeaderMap;
 use outlast::key::Principal;
 use outlast::log::SqliteLog;
@@ -30,6 +31,8 @@ pub(crate) async fn run(directory: &Path, tokens: Tokens) -> Result<(), Failure>
     let address = listener.local_addr()?;
     address::publish(directory, address)?;
     lifeline::tell(&Notice::Listening(address));
+    // Small frames are not to wait for each other (Nagle). A connection that refuses the option works too.
+    let listener = listener.tap_io(|connection| drop(connection.set_nodelay(true)));
     Ok(axum::serve(listener, server.router()).await?)
 }
 

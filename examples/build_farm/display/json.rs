@@ -8,9 +8,13 @@ use super::scene::Scene;
 use super::{Change, Show};
 use crate::domain::{Build, BuildStatus};
 
-/// Objects, one a line.
-#[derive(Debug)]
-pub(super) struct Json;
+/// Objects, one a line. One that says the same as the last of its kind is left out.
+#[derive(Debug, Default)]
+pub(super) struct Json {
+    connection: String,
+    reading: String,
+    command: String,
+}
 
 #[derive(Serialize)]
 struct Timed<'a, T: Serialize> {
@@ -41,7 +45,7 @@ enum Seen<'a> {
 
 impl Json {
     pub(super) fn new() -> Self {
-        Self
+        Self::default()
     }
 }
 
@@ -51,23 +55,22 @@ impl Show for Json {
         match change {
             Change::Link(_) => {
                 let (up, state) = scene.link();
-                line(&Timed { at_ms, event: &Seen::Connection { up, state } })
+                changed(&mut self.connection, at_ms, &Seen::Connection { up, state })
             }
             Change::Build(_) => {
-                let (build, freshness) = (scene.build(), scene.freshness().name());
-                let event = &Seen::Reading {
-                    freshness,
+                let build = scene.build();
+                let event = Seen::Reading {
+                    freshness: scene.freshness().name(),
                     cause: scene.cause(),
                     status: build.map(|build| build.status),
                     lines: build.map(|build| build.lines),
                     last_line: build.map(|build: &Build| &*build.last_line),
                 };
-                line(&Timed { at_ms, event })
+                changed(&mut self.reading, at_ms, &event)
             }
-            Change::Command(_) => match scene.command() {
-                Some((status, delivery)) => line(&Timed { at_ms, event: &Seen::Command { status, delivery } }),
-                None => String::new(),
-            },
+            Change::Command(_) => scene.command().map_or_else(String::new, |(status, delivery)| {
+                changed(&mut self.command, at_ms, &Seen::Command { status, delivery })
+            }),
             Change::Note(note) => line::<Timed<'_, Note>>(&Timed { at_ms, event: note }),
             Change::Summary(summary) => line(summary),
         }
@@ -76,6 +79,15 @@ impl Show for Json {
     fn tick(&mut self, _: &Scene, _: Instant) -> String {
         String::new()
     }
+}
+
+fn changed(before: &mut String, at_ms: u64, event: &Seen<'_>) -> String {
+    let now = line(event);
+    if *before == now {
+        return String::new();
+    }
+    *before = now;
+    line(&Timed { at_ms, event })
 }
 
 fn line<T: Serialize>(value: &T) -> String {
