@@ -1,6 +1,10 @@
 //! Where drivers get their time and randomness from; machines are handed both.
 #![expect(clippy::disallowed_methods, reason = "the one place that reads clocks and draws randomness for all drivers")]
 
+mod alarm;
+
+pub(crate) use alarm::Alarm;
+
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};

@@ -28,6 +28,20 @@ pub enum Protection {
     Unprotected,
 }
 
+/// What keeps an open command from being asked about, although the service can be reached.
+///
+/// It never ends a wait: when the original service answers again, the command goes on from where it was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Hold {
+    /// The service speaks from another log than the one the command was sent to, or that log's head went back (W2).
+    OtherLog,
+    /// The service takes the client for another principal than the one that sent the command (K1).
+    OtherPrincipal,
+    /// The service refuses the client's credential (R3).
+    Denied,
+}
+
 /// Everything known of a command: what its handle shows.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct CommandState {
@@ -36,12 +50,23 @@ pub struct CommandState {
     pub(crate) protection: Protection,
     pub(crate) timestamp: Option<Timestamp>,
     pub(crate) failure: Option<CommandFailure>,
+    pub(crate) hold: Option<Hold>,
+    /// A question about it is outstanding or will be asked, so that `Indeterminate` is not the last word.
+    pub(crate) asking: bool,
 }
 
 impl CommandState {
     /// A command of which nothing was sent.
     pub const fn queued(protection: Protection) -> Self {
-        Self { status: CommandStatus::Pending, delivery: Delivery::Queued, protection, timestamp: None, failure: None }
+        Self {
+            status: CommandStatus::Pending,
+            delivery: Delivery::Queued,
+            protection,
+            timestamp: None,
+            failure: None,
+            hold: None,
+            asking: true,
+        }
     }
 
     /// Of the seven.
@@ -62,6 +87,17 @@ impl CommandState {
     /// What is known of its way to the service.
     pub const fn delivery(&self) -> Delivery {
         self.delivery
+    }
+
+    /// What keeps it from being asked about, if anything does.
+    pub const fn hold(&self) -> Option<Hold> {
+        self.hold
+    }
+
+    /// Whether a wait for its end is over: it is settled, or nothing here can tell any more whether it was recorded.
+    pub(crate) fn ends_wait(&self) -> bool {
+        let lost = self.delivery == Delivery::Indeterminate && self.hold.is_none() && !self.asking;
+        self.status.is_terminal() || lost
     }
 
     /// How far a resend is harmless.

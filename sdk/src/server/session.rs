@@ -146,8 +146,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                     if let Some(text) = self.reads.next() {
                         self.socket.feed(text).await?;
                     }
+                    // A batch may end with a frame, its watermark, or without one.
                     if !self.reads.is_sending() {
-                        self.socket.flush().await?; // with the last frame of the batch
+                        self.socket.flush().await?;
                     }
                 }
                 Step::Silence => {

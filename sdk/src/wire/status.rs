@@ -108,6 +108,8 @@ pub enum FailureReason {
     Ambiguous,
     /// The key could not be made durable, so nothing was sent (W1).
     NotPersisted,
+    /// The service never had a record of the key, or has forgotten it; goes with `NOT_FOUND` (W8).
+    NotFound,
     /// The client was closed while the command was open.
     Closed,
     /// A reason of a later version.
@@ -124,6 +126,11 @@ impl CommandFailure {
     /// The service's verdict: the work was done and its result is a failure.
     pub fn verdict(retry: Retry, message: impl Into<Arc<str>>) -> Self {
         Self::new(FailureReason::Verdict, retry, message)
+    }
+
+    /// What the caller gave is not acceptable.
+    pub fn invalid(error: &crate::Error) -> Self {
+        Self::new(FailureReason::Invalid, Retry::Never, error.to_string())
     }
 
     /// The service will not do it.

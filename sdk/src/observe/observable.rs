@@ -1,0 +1,222 @@
+//! A read, as its observers hold it.
+
+use std::fmt;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use futures::future::BoxFuture;
+use futures::stream::BoxStream;
+use futures::{Stream, StreamExt as _, stream};
+
+use super::cell::{Reader, Snapshot};
+use super::view::{AtLeast, Mapped};
+use super::watermark::Watermark;
+use super::{Reading, Until};
+use crate::wire::Timestamp;
+
+/// A read that outlasts the connection: it shows a [`Reading`] at every moment and recovers by itself (R1, R8).
+///
+/// Cloning is cheap and shares the upstream. Every clone, stream and wait is an observer of its own:
+/// a slow one delays no other, sees the newest reading and never misses the last one (R6).
+/// Recovery goes on whether or not anybody looks.
+pub struct Observable<T> {
+    progress: Progress<T>,
+}
+
+impl<T: Send + Sync + 'static> Observable<T> {
+    pub(super) fn from_reader(reader: Reader<T>) -> Self {
+        Self { progress: Progress::new(Source::Cell(reader)) }
+    }
+
+    fn from_view(view: impl View<T> + 'static) -> Self {
+        Self { progress: Progress::new(Source::View(Box::new(view))) }
+    }
+
+    /// What it shows now. A snapshot: holding it blocks nobody.
+    pub fn latest(&self) -> Reading<T> {
+        self.progress.source.snapshot().reading
+    }
+
+    /// The next reading that this handle has not returned: at first the current one, then each change.
+    /// `None` once it has returned [`Reading::Ended`].
+    ///
+    /// Readings that come faster than they are asked for coalesce into the newest (R6).
+    ///
+    /// # Cancel safety
+    /// Dropping the future loses no reading.
+    pub async fn next(&mut self) -> Option<Reading<T>> {
+        self.progress.advance().await.map(|snapshot| snapshot.reading)
+    }
+
+    /// The current reading and every change after it, as a stream that ends after [`Reading::Ended`].
+    pub fn readings(&self) -> Readings<T> {
+        Readings { snapshots: self.snapshots() }
+    }
+
+    /// Waits for a value for which `accept` is true.
+    ///
+    /// A value counts if it is fresh, or was at any moment since this call; a stale value older than
+    /// that does not. No transport fault ends the wait (R1); bound it with [`Until::within`].
+    pub fn until(&self, accept: impl FnMut(&T) -> bool + Send + 'static) -> Until<T> {
+        Until::new(self.snapshots(), self.progress.source.number(), Box::new(accept))
+    }
+
+    /// A view of it through `f`. No task, and `f` is called once for each value, whatever the number of clones.
+    ///
+    /// `f` runs in the observer that first looks at a value, while others that need it wait. It must not observe this view itself.
+    pub fn map<U: Send + Sync + 'static>(&self, f: impl Fn(&T) -> U + Send + Sync + 'static) -> Observable<U> {
+        Observable::from_view(Mapped::new(self.progress.source.fork(), Box::new(f)))
+    }
+
+    /// A view of it that is fresh only with a state at least as new as `least`: read your writes (W9).
+    ///
+    /// What is older is shown as stale, with the cause [`Behind`](crate::Cause::Behind), and so is a
+    /// value of another log or of a source without one.
+    #[must_use]
+    pub fn at_least(&self, least: Timestamp) -> Self {
+        Self::from_view(AtLeast::new(self.progress.source.fork(), least))
+    }
+
+    fn snapshots(&self) -> Snapshots<T> {
+        // Boxed once for each stream or wait; nothing is allocated when it wakes.
+        let progress = Progress::new(self.progress.source.fork());
+        stream::unfold(progress, |mut progress| async move {
+            let snapshot = progress.advance().await?;
+            Some((snapshot, progress))
+        })
+        .fuse()
+        .boxed()
+    }
+}
+
+impl<T: Send + Sync + 'static> Clone for Observable<T> {
+    /// The clone's [`next`](Self::next) starts with the current reading.
+    fn clone(&self) -> Self {
+        Self { progress: Progress::new(self.progress.source.fork()) }
+    }
+}
+
+impl<T> fmt::Debug for Observable<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Observable").finish_non_exhaustive()
+    }
+}
+
+/// The readings of an [`Observable`]: the current one, then every change. Ends after [`Reading::Ended`].
+#[must_use = "a stream does nothing unless polled"]
+pub struct Readings<T> {
+    snapshots: Snapshots<T>,
+}
+
+impl<T> Stream for Readings<T> {
+    type Item = Reading<T>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Reading<T>>> {
+        self.snapshots.poll_next_unpin(cx).map(|snapshot| snapshot.map(|snapshot| snapshot.reading))
+    }
+}
+
+impl<T> fmt::Debug for Readings<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Readings").finish_non_exhaustive()
+    }
+}
+
+pub(super) type Snapshots<T> = BoxStream<'static, Snapshot<T>>;
+
+/// How far one observer has come.
+struct Progress<T> {
+    source: Source<T>,
+    at: At,
+}
+
+#[derive(Clone, Copy)]
+enum At {
+    Start,
+    Under,
+    End,
+}
+
+impl<T: Send + Sync + 'static> Progress<T> {
+    fn new(source: Source<T>) -> Self {
+        Self { source, at: At::Start }
+    }
+
+    /// Looks before it waits, so that a state reached before is seen (R5, FC-17). Cancel safe.
+    async fn advance(&mut self) -> Option<Snapshot<T>> {
+        match self.at {
+            At::Start => {}
+            At::Under => self.source.changed().await,
+            At::End => return None,
+        }
+        let snapshot = self.source.observe();
+        self.at = if snapshot.reading.is_ended() { At::End } else { At::Under };
+        Some(snapshot)
+    }
+}
+
+/// Where an observer's snapshots come from: a cell, or a view of one.
+pub(super) enum Source<T> {
+    Cell(Reader<T>),
+    View(Box<dyn View<T>>),
+}
+
+/// Another look at one cell, for one observer. It has no task: it computes when it is looked at.
+pub(super) trait View<T>: Send + Sync {
+    /// The latest snapshot.
+    fn snapshot(&self) -> Snapshot<T>;
+    /// The latest snapshot, and nothing up to it counts as a change any more.
+    fn observe(&mut self) -> Snapshot<T>;
+    /// The latest snapshot's number.
+    fn number(&self) -> u64;
+    /// Completes when there is something that was not observed. Cancel safe.
+    fn changed(&mut self) -> BoxFuture<'_, ()>;
+    /// For another observer.
+    fn fork(&self) -> Box<dyn View<T>>;
+    /// The watermark of the cell's connection.
+    fn watermark(&self) -> Option<&Watermark>;
+}
+
+impl<T: Send + Sync + 'static> Source<T> {
+    pub(super) fn snapshot(&self) -> Snapshot<T> {
+        match self {
+            Self::Cell(reader) => reader.snapshot(),
+            Self::View(view) => view.snapshot(),
+        }
+    }
+
+    pub(super) fn observe(&mut self) -> Snapshot<T> {
+        match self {
+            Self::Cell(reader) => reader.observe(),
+            Self::View(view) => view.observe(),
+        }
+    }
+
+    pub(super) fn number(&self) -> u64 {
+        match self {
+            Self::Cell(reader) => reader.number(),
+            Self::View(view) => view.number(),
+        }
+    }
+
+    pub(super) async fn changed(&mut self) {
+        match self {
+            Self::Cell(reader) => reader.changed().await,
+            Self::View(view) => view.changed().await,
+        }
+    }
+
+    pub(super) fn fork(&self) -> Self {
+        match self {
+            Self::Cell(reader) => Self::Cell(reader.clone()),
+            Self::View(view) => Self::View(view.fork()),
+        }
+    }
+
+    pub(super) fn watermark(&self) -> Option<&Watermark> {
+        match self {
+            Self::Cell(reader) => reader.watermark(),
+            Self::View(view) => view.watermark(),
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! One attempt: connect, TLS, upgrade, welcome. Each step says that it begins; the supervisor bounds it (R7).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use secrecy::{ExposeSecret, SecretString};
+use tokio_tungstenite::client_async_with_config;
+use tokio_tungstenite::tungstenite::client::IntoClientRequest;
+use tokio_tungstenite::tungstenite::error::ProtocolError;
+use tokio_tungstenite::tungstenite::http::{HeaderValue, Response, StatusCode, header};
+use tokio_tungstenite::tungstenite::{self};
+use url::Url;
+
+use super::network::{Io, Network};
+use super::tls::Tls;
+use super::websocket::{Received, Socket, config};
+use crate::error::{Cause, Phase};
+use crate::wire::{Incoming, SUBPROTOCOL, ServerFrame, Welcome};
+
+/// A connection that was welcomed.
+pub(crate) struct Dialed {
+    pub(crate) socket: Socket<Box<dyn Io>>,
+    pub(crate) welcome: Welcome,
+}
+
+/// Why an attempt came to nothing.
+#[derive(Debug)]
+pub(crate) enum DialFailure {
+    /// The service refused the credential.
+    Refused,
+    /// Anything else.
+    Failed { cause: Cause, retry_after: Option<Duration> },
+}
+
+impl DialFailure {
+    fn unreachable(address: &str, e: &dyn std::fmt::Display) -> Self {
+        Self::Failed { cause: Cause::Unreachable { detail: format!("{address}: {e}").into() }, retry_after: None }
+    }
+
+    fn of(cause: Cause) -> Self {
+        Self::Failed { cause, retry_after: None }
+    }
+}
+
+/// Dials `address` for `url` and waits for the welcome. Unbounded in time: the caller aborts it.
+pub(crate) async fn dial(
+    network: Arc<dyn Network>,
+    tls: Option<Tls>,
+    url: Url,
+    address: Arc<str>,
+    credential: Option<SecretString>,
+    mut begins: impl FnMut(Phase),
+) -> Result<Dialed, DialFailure> {
+    begins(Phase::Connect);
+    let mut io = network.connect(Arc::clone(&address)).await.map_err(|e| DialFailure::unreachable(&address, &e))?;
+    if let Some(tls) = tls {
+        begins(Phase::Tls);
+        let host = url.host_str().unwrap_or_default();
+        let stream = tls.connect(host, io).await.map_err(|e| DialFailure::unreachable(&address, &e))?;
+        io = Box::new(stream);
+    }
+    begins(Phase::Upgrade);
+    let request = upgrade_request(&url, credential)?;
+    let (stream, response) = match client_async_with_config(request, io, Some(config())).await {
+        Ok(upgraded) => upgraded,
+        Err(tungstenite::Error::Http(response)) => return Err(refusal(&response)),
+        Err(tungstenite::Error::Protocol(ProtocolError::HandshakeIncomplete)) => {
+            return Err(DialFailure::of(Cause::Dropped { code: None }));
+        }
+        Err(e) => return Err(DialFailure::unreachable(&address, &e)),
+    };
+    if response.headers().get(header::SEC_WEBSOCKET_PROTOCOL).is_none_or(|p| p != SUBPROTOCOL) {
+        return Err(DialFailure::of(Cause::Undecodable { detail: format!("subprotocol {SUBPROTOCOL}").into() }));
+    }
+    begins(Phase::Welcome);
+    let mut socket = Socket::new(stream);
+    loop {
+        match socket.next().await {
+            Received::Text(text) => match ServerFrame::parse(&text) {
+                Ok(Incoming::Known(ServerFrame::Welcome(welcome))) => return Ok(Dialed { socket, welcome }),
+                Ok(_) => {
+                    return Err(DialFailure::of(Cause::Undecodable { detail: "`welcome` as the first frame".into() }));
+                }
+                Err(e) => return Err(DialFailure::of(Cause::Undecodable { detail: e.to_string().into() })),
+            },
+            Received::Alive | Received::Flushed => {}
+            // 1008 (policy), and the codes by which services say that a credential is not good.
+            Received::Ended { close: Some((1008 | 3000 | 3003 | 4401 | 4403, _)), .. } => {
+                return Err(DialFailure::Refused);
+            }
+            Received::Ended { cause, close } => {
+                return Err(DialFailure::Failed { cause, retry_after: close.and_then(|(_, reason)| hint(&reason)) });
+            }
+        }
+    }
+}
+
+/// A close reason of the form `retry-after=7` (seconds): how our server states a hint with 1013.
+pub(crate) fn hint(reason: &str) -> Option<Duration> {
+    reason.strip_prefix("retry-after=")?.parse().ok().map(Duration::from_secs)
+}
+
+fn upgrade_request(
+    url: &Url,
+    credential: Option<SecretString>,
+) -> Result<tungstenite::handshake::client::Request, DialFailure> {
+    let bad = |e: &dyn std::fmt::Display| DialFailure::of(Cause::Refused { detail: format!("request: {e}").into() });
+    let mut request = url.as_str().into_client_request().map_err(|e| bad(&e))?;
+    let headers = request.headers_mut();
+    headers.insert(header::SEC_WEBSOCKET_PROTOCOL, HeaderValue::from_static(SUBPROTOCOL));
+    if let Some(credential) = credential {
+        let mut value = HeaderValue::try_from(format!("Bearer {}", credential.expose_secret()))
+            .map_err(|_| bad(&"the credential holds a character that a header cannot"))?;
+        value.set_sensitive(true);
+        headers.insert(header::AUTHORIZATION, value);
+    }
+    Ok(request)
+}
+
+fn refusal<B>(response: &Response<B>) -> DialFailure {
+    let retry_after = response
+        .headers()
+        .get(header::RETRY_AFTER)
+        .and_then(|value| value.to_str().ok()?.trim().parse().ok())
+        .map(Duration::from_secs);
+    match (response.status(), retry_after) {
+        // A 403 with Retry-After is a rate limit, not a refusal (FC-55).
+        (StatusCode::UNAUTHORIZED, _) | (StatusCode::FORBIDDEN, None) => DialFailure::Refused,
+        (StatusCode::TOO_MANY_REQUESTS | StatusCode::FORBIDDEN, Some(after)) => {
+            DialFailure::Failed { cause: Cause::RateLimited { retry_after: after }, retry_after }
+        }
+        (status, _) => DialFailure::Failed { cause: Cause::Status { code: status.as_u16() }, retry_after },
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,148 @@
+//! One WebSocket, polled: frames wait in a queue, and nothing here blocks reading on writing.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use futures::{Sink, Stream};
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
+use tokio_tungstenite::tungstenite::protocol::frame::CloseFrame;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
+use tokio_tungstenite::tungstenite::{self, Message, Utf8Bytes};
+
+use crate::error::Cause;
+use crate::wire::MAX_FRAME;
+
+/// Both halves of a connection cost this much memory while idle; the library's own default is 32 times as much.
+const READ_BUFFER: usize = 4 << 10;
+
+/// Frames that are written together go out in pieces of about this size.
+const WRITE_BUFFER: usize = 16 << 10;
+
+/// The limits of every WebSocket of this crate.
+pub(crate) fn config() -> WebSocketConfig {
+    let mut config = WebSocketConfig::default();
+    config.read_buffer_size = READ_BUFFER;
+    config.write_buffer_size = WRITE_BUFFER;
+    config.max_write_buffer_size = 4 * MAX_FRAME;
+    config.max_frame_size = Some(MAX_FRAME);
+    config.max_message_size = Some(MAX_FRAME);
+    config
+}
+
+/// What came out of a socket.
+#[derive(Debug)]
+pub(crate) enum Received {
+    /// A text frame.
+    Text(Utf8Bytes),
+    /// A frame that says only that the peer lives.
+    Alive,
+    /// All that was queued is with the transport.
+    Flushed,
+    /// The end, with the peer's close code where there was one.
+    Ended {
+        /// Why.
+        cause: Cause,
+        /// The peer's close code and reason.
+        close: Option<(u16, String)>,
+    },
+}
+
+/// An upgraded connection, on either side.
+pub(crate) struct Socket<S> {
+    stream: WebSocketStream<S>,
+    queue: VecDeque<Message>,
+    unflushed: bool,
+}
+
+impl<S> Socket<S>
+where
+    S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin,
+{
+    pub(crate) fn new(stream: WebSocketStream<S>) -> Self {
+        Self { stream, queue: VecDeque::new(), unflushed: false }
+    }
+
+    /// Queues a text frame; [`next`](Self::next) hands it to the transport.
+    pub(crate) fn send(&mut self, text: String) {
+        self.queue.push_back(Message::text(text));
+    }
+
+    /// Queues a close frame.
+    pub(crate) fn close(&mut self, code: u16) {
+        let frame = CloseFrame { code: CloseCode::from(code), reason: Utf8Bytes::default() };
+        self.queue.push_back(Message::Close(Some(frame)));
+    }
+
+    /// Whether frames wait for the transport.
+    pub(crate) fn is_writing(&self) -> bool {
+        self.unflushed || !self.queue.is_empty()
+    }
+
+    /// How many frames wait for the transport.
+    pub(crate) fn queued(&self) -> usize {
+        self.queue.len()
+    }
+
+    /// Writes what is queued and reads the next frame, whichever is possible first.
+    ///
+    /// Cancel safe: what is queued stays queued, what is read partly stays with the stream.
+    pub(crate) async fn next(&mut self) -> Received {
+        std::future::poll_fn(|cx| self.poll_next(cx)).await
+    }
+
+    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Received> {
+        if self.is_writing()
+            && let Poll::Ready(written) = self.poll_write(cx)
+        {
+            return Poll::Ready(match written {
+                Ok(()) => Received::Flushed,
+                Err(e) => ended(&e),
+            });
+        }
+        Poll::Ready(match ready!(Pin::new(&mut self.stream).poll_next(cx)) {
+            Some(Ok(Message::Text(text))) => Received::Text(text),
+            Some(Ok(Message::Ping(_) | Message::Pong(_) | Message::Frame(_))) => Received::Alive,
+            Some(Ok(Message::Binary(_))) => {
+                Received::Ended { cause: Cause::Undecodable { detail: "a text frame, got binary".into() }, close: None }
+            }
+            Some(Ok(Message::Close(frame))) => {
+                // 1005: a close frame without a code (RFC 6455, 7.4.1).
+                let close = frame.map_or((1005, String::new()), |f| (f.code.into(), f.reason.to_string()));
+                Received::Ended { cause: Cause::Dropped { code: Some(close.0) }, close: Some(close) }
+            }
+            Some(Err(e)) => ended(&e),
+            None => Received::Ended { cause: Cause::Dropped { code: None }, close: None },
+        })
+    }
+
+    fn poll_write(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), tungstenite::Error>> {
+        while !self.queue.is_empty() {
+            ready!(Pin::new(&mut self.stream).poll_ready(cx))?;
+            if let Some(message) = self.queue.pop_front() {
+                Pin::new(&mut self.stream).start_send(message)?;
+                self.unflushed = true;
+            }
+        }
+        ready!(Pin::new(&mut self.stream).poll_flush(cx))?;
+        self.unflushed = false;
+        Poll::Ready(Ok(()))
+    }
+}
+
+fn ended(e: &tungstenite::Error) -> Received {
+    let cause = match e {
+        tungstenite::Error::Capacity(e) => Cause::Undecodable { detail: e.to_string().into() },
+        _ => Cause::Dropped { code: None },
+    };
+    tracing::debug!(error = %e, "connection ended");
+    Received::Ended { cause, close: None }
+}
+
+impl<S> fmt::Debug for Socket<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Socket").field("queued", &self.queue.len()).finish_non_exhaustive()
+    }
+}
