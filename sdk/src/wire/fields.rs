@@ -90,7 +90,7 @@ pub(super) enum At {
 
 impl<'a> Received<'a> {
     pub(super) fn parse(text: &'a str) -> Result<Self, MalformedFrame> {
-        serde_json::from_str(text).map_err(|e| MalformedFrame::new(&e))
+        serde_json::from_str(text).map_err(|e| blame(text).unwrap_or_else(|| MalformedFrame::new(&e)))
     }
 
     pub(super) fn need<T>(&self, field: &str, value: Option<T>) -> Result<T, MalformedFrame> {
@@ -118,4 +118,20 @@ impl<'a> Received<'a> {
             retry_after: self.retry_after_ms.map(Duration::from_millis),
         })
     }
+}
+/// Which field is wrong: `serde_json` tells only where in the text.
+fn blame(text: &str) -> Option<MalformedFrame> {
+    let Ok(fields) = serde_json::from_str::<BTreeMap<Cow<'_, str>, &RawValue>>(text) else {
+        return Some(MalformedFrame::new(&"the frame: expected a JSON object"));
+    };
+    if !fields.contains_key("type") {
+        return Some(MalformedFrame::new(&"the frame lacks field `type`"));
+    }
+    fields.iter().find_map(|(name, value)| {
+        let kind = if name == "type" { "" } else { r#""type":"","# };
+        let alone = format!("{{{kind}{}:{value}}}", serde_json::to_string(name).ok()?);
+        let e = serde_json::from_str::<Received<'_>>(&alone).err()?.to_string();
+        let what = e.split(" at line ").next().unwrap_or_default();
+        Some(MalformedFrame::new(&format_args!("`{name}`: {what}")))
+    })
 }

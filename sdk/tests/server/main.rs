@@ -1,0 +1,8 @@
+//! The server as its clients meet it: JSON frames over a WebSocket over a stream in memory.
+
+mod commands;
+mod farm;
+mod flaky;
+mod lifecycle;
+mod peer;
+mod reads;
