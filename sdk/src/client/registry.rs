@@ -29,8 +29,11 @@ impl ReadKey {
 /// The open reads of a client. It keeps none of them alive.
 #[derive(Default)]
 pub(super) struct Registry {
-    reads: Mutex<HashMap<ReadKey, (ReadId, Box<dyn Any + Send>)>>,
+    reads: Mutex<Entered>,
 }
+
+/// Who was entered, and the way to its observables: a `WeakObservable` of the key's type.
+type Entered = HashMap<ReadKey, (ReadId, Box<dyn Any + Send>)>;
 
 /// An open read to join, or a new one to be started.
 pub(super) enum Found<T> {
@@ -65,7 +68,7 @@ impl Registry {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<ReadKey, (ReadId, Box<dyn Any + Send>)>> {
+    fn lock(&self) -> MutexGuard<'_, Entered> {
         self.reads.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
