@@ -2,11 +2,14 @@
 
 use std::time::Duration;
 
+use futures::SinkExt;
 use outlast::key::{KeyLevel, semantic};
 use outlast::log::MemoryLog;
+use outlast::testing::env;
 use serde_json::{Value, json};
+use tokio_tungstenite::tungstenite::Message;
 
-use crate::farm::{Farm, START, env, wait};
+use crate::farm::{Farm, START, wait};
 use crate::flaky::{Fault, Flaky};
 use crate::peer::{Peer, call_frame};
 
@@ -97,8 +100,8 @@ async fn k2_fc75_semantic_keys_are_recomputed() {
     assert_eq!(peer.attach(3, "01ARZ3NDEKTSV4RRFFQ69G5FAV").await["code"], "not_found");
     // Byte for byte another text, the same parameters.
     let again = r#"{"type":"call","call":4,"method":"farm.v1/submit","params":{ "spec":"x" , "sha":"\u0061"},
-        "key":"mine","level":"minted","minted":1764500000000,"id":"01ARZ3NDEKTSV4RRFFQ69G5FAV","later":1}"#;
-    peer.send(serde_json::from_str(again).unwrap()).await;
+        "key":"mine","level":"minted","minted":1764028800000,"id":"01ARZ3NDEKTSV4RRFFQ69G5FAV","later":1}"#;
+    peer.socket.send(Message::text(again)).await.unwrap();
     assert_eq!(peer.answer(4).await["accepted"], first["accepted"]);
     let mut wrong = call_frame(5, KEYED, &sha_key("b", 1), json!({"sha": "a", "spec": "x"}));
     wrong["level"] = "semantic".into();
@@ -182,9 +185,8 @@ async fn w7_w8_refusals_leave_no_record() {
     let wrong = peer.call(2, "farm.v1/touch", "k", json!({"id": 7})).await;
     assert!(wrong["detail"].as_str().unwrap().starts_with("id:"), "{wrong}");
     let twice = r#"{"type":"call","call":3,"method":"farm.v1/touch","params":{"id":"a","id":"b"},"key":"k",
-        "level":"minted","minted":1764500000000,"id":"01ARZ3NDEKTSV4RRFFQ69G5FAV"}"#;
-    use futures::SinkExt;
-    peer.socket.send(tokio_tungstenite::tungstenite::Message::text(twice)).await.unwrap();
+        "level":"minted","minted":1764028800000,"id":"01ARZ3NDEKTSV4RRFFQ69G5FAV"}"#;
+    peer.socket.send(Message::text(twice)).await.unwrap();
     assert_eq!(peer.answer(3).await["code"], "invalid", "an argument twice has no meaning");
     assert_eq!(peer.call(4, "farm.v1/fail", "k", json!({"retry": "same_key"})).await["code"], "unavailable");
     assert_eq!(peer.attach(5, "k").await["code"], "not_found");

@@ -1,36 +1,23 @@
-//! A small build farm on a clock that follows tokio's, so that paused time moves both.
+//! A small build farm in simulated time.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use outlast::Error;
 use outlast::call::{Args, Method};
-use outlast::env::{Env, WallClock};
+use outlast::env::Env;
 use outlast::key::{CommandRef, Principal};
 use outlast::log::{AnyLog, Entry, Log, LogExt, MemoryLog, Prefix, Subject};
-use outlast::machine::Wall;
 use outlast::server::{
     Cell, Cells, Changes, Events, Projection, Routes, RpcScope, Running, Server, ServerBuilder, Settle, Unauthenticated,
 };
+use outlast::testing::env;
 use outlast::wire::{CommandFailure, Retry};
 use serde::{Deserialize, Serialize};
 use tokio::sync::{Notify, watch};
-use tokio::time::Instant;
 
-/// When the tests begin, in ms since 1970.
-pub(crate) const START: u64 = 1_764_500_000_000;
-
-struct Clock(Instant);
-
-impl WallClock for Clock {
-    fn now(&self) -> Wall {
-        Wall::from_millis(START) + self.0.elapsed()
-    }
-}
-
-pub(crate) fn env(seed: u64) -> Env {
-    Env::new(Clock(Instant::now()), seed)
-}
+/// When the tests begin by the simulated clock, in ms since 1970.
+pub(crate) const START: u64 = 1_764_028_800_000;
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(tag = "e", rename_all = "snake_case")]

@@ -1,4 +1,5 @@
 //! The server as its clients meet it: JSON frames over a WebSocket over a stream in memory.
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
 mod commands;
 mod farm;
