@@ -5,16 +5,21 @@
 
 use std::convert::Infallible;
 use std::future::pending;
+use std::time::Duration;
 
 use futures::StreamExt;
+use outlast::Reading;
 use outlast::client::Client;
 use outlast::command::{Settlement, Unsettled};
 use tokio::time::Instant;
 
 use crate::display::{Change, Display, Note};
-use crate::domain::{BuildId, BuildSpec};
+use crate::domain::{Build, BuildId, BuildSpec};
 use crate::service::BuildFarmClient;
 use crate::witness::Witness;
+
+/// How long the build's last state is awaited once the verdict is known.
+const LAST_LOOK: Duration = Duration::from_secs(2);
 
 /// Submits a build and waits for its verdict; shows meanwhile what is known of it. When `interrupted`
 /// completes, the build is canceled.
@@ -28,15 +33,17 @@ pub(crate) async fn poll(
     let farm = BuildFarmClient::new(client);
     let submit = farm.submit_build(id, spec);
 
+    let build = farm.build(id);
+    let saw = |reading: Reading<Build>| {
+        witness.reading(&reading, Instant::now());
+        display.show(Change::Build(reading));
+    };
+
     let connection = client.connection().readings().for_each(async |link| display.show(Change::Link(link)));
     let command = submit.state().readings().for_each(async |state| display.show(Change::Command(state)));
-    let build = farm.build(id).readings().for_each(async |build| {
-        witness.reading(&build, Instant::now());
-        display.show(Change::Build(build));
-    });
     let watched = async {
         tokio::join!(connection, command, async {
-            build.await;
+            build.readings().for_each(async |reading| saw(reading)).await;
             witness.read_vanished();
         });
         pending::<Infallible>().await
@@ -47,12 +54,20 @@ pub(crate) async fn poll(
         display.show(Change::Note(Note::Canceling));
         pending::<Infallible>().await
     };
+    let verdict = async {
+        let ended = submit.settled().await;
+        display.show(Change::Command(submit.state().latest()));
+        if build.latest().last().is_some() {
+            // Completes the picture. The verdict is known, and does not come from here (R10).
+            let _ = build.until(|build| build.status.is_terminal()).within(LAST_LOOK).await;
+            saw(build.latest());
+        }
+        ended
+    };
 
-    let ended = tokio::select! {
-        ended = submit.settled() => ended,
+    tokio::select! {
+        ended = verdict => ended,
         never = watched => match never {},
         never = canceled => match never {},
-    };
-    display.show(Change::Command(submit.state().latest()));
-    ended
+    }
 }

@@ -29,8 +29,9 @@ pub(crate) async fn run(directory: &Path, tokens: Tokens) -> Result<(), Failure>
     let server = Server::builder(log).authenticate(authenticate).project(view).service(routes).start().await?;
     let listener = listen(directory).await?;
     let address = listener.local_addr()?;
-    address::publish(directory, address)?;
+    // The parent first: nobody is to be answered before it knows that the server is back.
     lifeline::tell(&Notice::Listening(address));
+    address::publish(directory, address)?;
     // Small frames are not to wait for each other (Nagle). A connection that refuses the option works too.
     let listener = listener.tap_io(|connection| drop(connection.set_nodelay(true)));
     Ok(axum::serve(listener, server.router()).await?)
