@@ -15,6 +15,7 @@ pub use network::{Io, Network, Tcp};
 
 #[cfg(feature = "client")]
 pub(crate) use dial::{DialFailure, Dialed, dial, hint};
+#[cfg(feature = "server")]
 pub(crate) use limits::config;
 #[cfg(feature = "client")]
 pub(crate) use tls::Tls;
