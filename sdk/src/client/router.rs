@@ -35,13 +35,15 @@ pub(super) struct Router {
 impl Router {
     pub(super) fn new(shared: &Arc<Shared>, ends: Ends, settings: Settings, idle: Duration) -> Self {
         let env: &Env = &shared.env;
+        let link = LinkState::Connecting { since: env.wall(), cause: None };
+        ends.connection.fresh(link.clone());
         Self {
             reads: Reads::new(env.clone(), Arc::clone(&shared.registry), settings, idle),
             commands: Commands::new(env.clone()),
             mailbox: ends.mailbox,
             connection: ends.connection,
             watermark: shared.watermark.clone(),
-            link: LinkState::Connecting { since: env.wall(), cause: None },
+            link,
             lineage: None,
             seen: HashMap::new(),
             alarm: Alarm::new(env.clone()),
@@ -86,17 +88,16 @@ impl Router {
     }
 
     fn on_request(&mut self, driver: &mut Driver, request: Request) {
-        let mut send = |frame: &ClientFrame<'_>| driver.send(frame);
         match request {
             Request::Read(new) => {
                 let link = match &self.link {
                     LinkState::Up { welcome, .. } | LinkState::Draining { welcome, .. } => Some(linked(welcome)),
-                    LinkState::Connecting { cause, .. } => cause.clone().map(unlinked),
-                    LinkState::Down { cause, .. } => Some(unlinked(cause.clone())),
+                    LinkState::Connecting { cause, .. } => cause.clone().map(|cause| unlinked(cause, driver)),
+                    LinkState::Down { cause, .. } => Some(unlinked(cause.clone(), driver)),
                     LinkState::Denied { .. } => Some(ReadEvent::Denied),
                     LinkState::Closed => Some(ReadEvent::Close),
                 };
-                self.reads.add(new, link, &mut send);
+                self.reads.add(new, link, &mut |frame: &ClientFrame<'_>| driver.send(frame));
             }
             Request::Command(new) => {
                 let link = match &self.link {
@@ -108,19 +109,27 @@ impl Router {
                     | LinkState::Down { .. }
                     | LinkState::Closed => None,
                 };
-                self.commands.add(*new, link, &mut send);
+                self.commands.add(*new, link, &mut |frame: &ClientFrame<'_>| driver.send(frame));
             }
-            Request::Cancel(id) => self.commands.tell(id, CommandEvent::Cancel, &mut send),
-            Request::Dropped(id) => self.commands.tell(id, CommandEvent::HandleDropped, &mut send),
+            Request::Cancel(id) => {
+                self.commands.tell(id, CommandEvent::Cancel, &mut |frame: &ClientFrame<'_>| driver.send(frame));
+            }
+            Request::Dropped(id) => {
+                let event = CommandEvent::HandleDropped;
+                self.commands.tell(id, event, &mut |frame: &ClientFrame<'_>| driver.send(frame));
+            }
             Request::Close => {}
         }
     }
 
     fn on_state(&mut self, driver: &mut Driver, state: LinkState) {
         let was_up = self.link.is_up();
+        let changed = self.link != state;
         self.link = state.clone();
+        let lost = state.cause().map(|cause| unlinked(cause.clone(), driver));
         let mut send = |frame: &ClientFrame<'_>| driver.send(frame);
         match &state {
+            LinkState::Up { .. } | LinkState::Draining { .. } if !changed => {}
             LinkState::Up { welcome, .. } => {
                 let lineage = self.lineage_of(welcome);
                 self.lineage = Some(lineage.clone());
@@ -130,11 +139,11 @@ impl Router {
             }
             LinkState::Draining { .. } => self.commands.tell_all(&CommandEvent::Draining, &mut send),
             LinkState::Connecting { cause: None, .. } => {}
-            LinkState::Connecting { cause: Some(cause), .. } | LinkState::Down { cause, .. } => {
+            LinkState::Connecting { cause: Some(_), .. } | LinkState::Down { .. } => {
                 if was_up {
                     self.commands.tell_all(&CommandEvent::Unlinked, &mut send);
                 }
-                self.reads.tell_all(&unlinked(cause.clone()), &mut send);
+                lost.iter().for_each(|lost| self.reads.tell_all(lost, &mut send));
                 self.watermark.reset();
             }
             LinkState::Denied { .. } => {
@@ -147,7 +156,9 @@ impl Router {
             }
             LinkState::Closed => {}
         }
-        self.connection.fresh(state);
+        if changed {
+            self.connection.fresh(state);
+        }
     }
 
     fn on_frame(&mut self, driver: &mut Driver, text: &str) {
@@ -234,6 +245,6 @@ fn linked(welcome: &Welcome) -> ReadEvent {
     ReadEvent::Linked { log: welcome.log, epoch: welcome.epoch, head: welcome.head }
 }
 
-fn unlinked(cause: Cause) -> ReadEvent {
-    ReadEvent::Unlinked { cause, not_before: None }
+fn unlinked(cause: Cause, driver: &Driver) -> ReadEvent {
+    ReadEvent::Unlinked { cause, not_before: driver.not_before() }
 }

@@ -35,7 +35,8 @@ pub(crate) struct Parts {
 /// What [`Driver::next`] has to tell.
 #[derive(Debug)]
 pub(crate) enum Happening {
-    /// The connection is in another state, or in the same for another cause.
+    /// The connection is in another state, or in the same for another cause or with another time before which no
+    /// attempt is made.
     State(LinkState),
     /// A frame of the live link. Say [`Driver::note`] or [`Driver::reject`] of it.
     Frame(Utf8Bytes),
@@ -54,6 +55,8 @@ pub(crate) struct Driver {
     credential: Option<Credential>,
     generation: u64,
     ready: VecDeque<Happening>,
+    /// What [`not_before`](Self::not_before) was when a state was told last.
+    told_not_before: Option<Monotonic>,
     alarm: Alarm,
 }
 
@@ -106,6 +109,7 @@ impl Driver {
             credential: None,
             generation: 0,
             ready: VecDeque::new(),
+            told_not_before: None,
         }
     }
 
@@ -170,6 +174,11 @@ impl Driver {
     /// Ends the link because of a frame that could not be read: what it said would be missing for good otherwise.
     pub(crate) fn reject(&mut self, detail: Arc<str>) {
         self.lose(Cause::Undecodable { detail }, None, None);
+    }
+
+    /// Before when no attempt is made, because the service said so (R9).
+    pub(crate) fn not_before(&self) -> Option<Monotonic> {
+        self.supervisor.not_before()
     }
 
     /// Closes the connection for the caller.
@@ -297,6 +306,10 @@ impl Driver {
     fn tell(&mut self, event: supervisor::Event, offered: Option<(Socket<Box<dyn Io>>, Duration)>) {
         let actions = self.supervisor.on_event(self.parts.env.now(), event);
         self.perform(actions, offered);
+        if self.supervisor.not_before() != self.told_not_before {
+            self.told_not_before = self.supervisor.not_before();
+            self.ready.push_back(Happening::State(self.supervisor.shown().clone()));
+        }
     }
 
     /// Performs `actions`; `offered` is the socket of the dial that the event was about.

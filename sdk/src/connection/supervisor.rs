@@ -60,6 +60,8 @@ pub struct Supervisor {
     /// Who refused the credential last.
     suspect: Option<Address>,
     holds: Holds,
+    /// Set while the last round found nobody who had not asked to be left alone.
+    held_until: Option<Monotonic>,
     /// Since when there is no link, for people.
     down_since: Wall,
     ever_up: bool,
@@ -124,12 +126,21 @@ impl Supervisor {
             spread: Duration::ZERO,
             suspect: None,
             holds: Holds::default(),
+            held_until: None,
             down_since: now.wall,
             ever_up: false,
             denied_since: None,
             cause: None,
             loudness: 0,
             shown: LinkState::Connecting { since: now.wall, cause: None },
+        }
+    }
+
+    /// Before when no attempt is made, because every endpoint asked to be left alone until then (R9).
+    pub fn not_before(&self) -> Option<Monotonic> {
+        match &self.state {
+            State::Down(_) => self.held_until,
+            State::Up(_) | State::Denied(_) | State::Closed => None,
         }
     }
 
