@@ -67,7 +67,8 @@ impl Job {
                 self.starts += 1;
                 self.command = Some(command);
             }
-            JobEvent::Claimed => self.state = JobState::Running,
+            JobEvent::Claimed if self.state == JobState::Queued => self.state = JobState::Running,
+            JobEvent::Claimed => {} // nobody runs what was canceled or is over
             JobEvent::Bumped => self.bumps += 1,
             JobEvent::CancelRequested => {
                 self.state = if self.state == JobState::Queued { JobState::Stopped } else { JobState::Canceling };

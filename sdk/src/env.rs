@@ -1,8 +1,10 @@
 //! Where drivers get their time and randomness from; machines are handed both.
 #![expect(clippy::disallowed_methods, reason = "the one place that reads clocks and draws randomness for all drivers")]
 
+#[cfg(feature = "client")]
 mod alarm;
 
+#[cfg(feature = "client")]
 pub(crate) use alarm::Alarm;
 
 use std::fmt;

@@ -22,17 +22,14 @@ pub struct Error {
 pub(crate) enum ErrorKind {
     /// What the caller gave is not acceptable; the message names the field and what was expected.
     Invalid,
-    /// A key is bound to another command (K1), or a write met a newer version.
-    Conflict,
     /// Try again later, nothing happened.
     Unavailable,
     /// It may or may not have happened.
     Indeterminate,
     /// The caller may not do this.
     Denied,
-    /// The thing was closed by its owner.
-    Closed,
     /// Stored or received data is not what this version can read.
+    #[cfg_attr(not(any(feature = "server", feature = "sqlite")), allow(dead_code, reason = "nothing is stored then"))]
     Corrupt,
 }
 
@@ -73,11 +70,6 @@ impl Error {
         matches!(self.kind, ErrorKind::Indeterminate)
     }
 
-    /// Whether something else holds the key or the version.
-    pub fn is_conflict(&self) -> bool {
-        matches!(self.kind, ErrorKind::Conflict)
-    }
-
     /// Whether the caller's input was refused; the message names the field and what was expected.
     pub fn is_invalid(&self) -> bool {
         matches!(self.kind, ErrorKind::Invalid)
@@ -86,11 +78,6 @@ impl Error {
     /// Whether an authority denied access.
     pub fn is_denied(&self) -> bool {
         matches!(self.kind, ErrorKind::Denied)
-    }
-
-    /// Whether the owner closed it.
-    pub fn is_closed(&self) -> bool {
-        matches!(self.kind, ErrorKind::Closed)
     }
 
     /// Whether stored or received data could not be read.

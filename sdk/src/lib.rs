@@ -61,7 +61,9 @@ pub mod wire;
 
 #[cfg(feature = "client")]
 pub use client::Client;
-pub use command::{Command, CommandError, CommandFailure, CommandState, CommandStatus};
+#[cfg(feature = "client")]
+pub use command::{Command, CommandError};
+pub use command::{CommandFailure, CommandState, CommandStatus};
 pub use error::{Cause, Error};
 pub use key::{CommandKey, KeyLevel};
 pub use observe::{End, Known, Observable, Reading, WaitError};

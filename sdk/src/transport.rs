@@ -2,10 +2,12 @@
 
 #[cfg(feature = "client")]
 mod dial;
+mod limits;
 #[cfg(feature = "client")]
 mod network;
 #[cfg(feature = "client")]
 mod tls;
+#[cfg(feature = "client")]
 mod websocket;
 
 #[cfg(feature = "client")]
@@ -13,6 +15,9 @@ pub use network::{Io, Network, Tcp};
 
 #[cfg(feature = "client")]
 pub(crate) use dial::{DialFailure, Dialed, dial, hint};
+#[cfg(feature = "server")]
+pub(crate) use limits::config;
 #[cfg(feature = "client")]
 pub(crate) use tls::Tls;
-pub(crate) use websocket::{Received, Socket, config};
+#[cfg(feature = "client")]
+pub(crate) use websocket::{Received, Socket};

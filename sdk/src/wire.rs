@@ -6,13 +6,16 @@
 
 mod client_frame;
 mod fields;
+mod millis;
+mod refusal;
 mod server_frame;
 mod status;
 mod timestamp;
 
 pub use client_frame::{Call, ClientFrame, Level, Subscribe};
 pub use fields::{Incoming, MalformedFrame};
-pub use server_frame::{CommandReport, EndReason, RefusalCode, Refused, ServerFrame, Welcome};
+pub use refusal::{EndReason, RefusalCode, Refused};
+pub use server_frame::{CommandReport, ServerFrame, Welcome};
 pub use status::{CommandFailure, CommandStatus, FailureReason, Retry};
 pub use timestamp::{LogId, Seq, Timestamp};
 

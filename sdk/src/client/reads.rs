@@ -10,16 +10,13 @@ use futures::stream::FuturesUnordered;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
-use super::registry::{ReadKey, Registry};
+use super::registry::{ReadId, ReadKey, Registry};
 use super::timers::Timers;
 use crate::env::Env;
 use crate::machine::{Machine as _, Monotonic};
 use crate::observe::Publisher;
 use crate::observe::machine::{Action, Event, Machine, Settings, Shown};
 use crate::wire::{ClientFrame, Cursor, EndReason, Refused, SubId, Subscribe};
-
-/// Names a read within its client.
-pub(super) type ReadId = u64;
 
 /// A read that the router is to take over.
 pub(super) struct NewRead {

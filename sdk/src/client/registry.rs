@@ -7,8 +7,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::value::RawValue;
 
-use super::reads::ReadId;
 use crate::observe::{Observable, Publisher, Watermark, WeakObservable};
+
+/// Names a read within its client.
+pub(super) type ReadId = u64;
 
 /// What a read asks for, and as which type.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -27,8 +29,11 @@ impl ReadKey {
 /// The open reads of a client. It keeps none of them alive.
 #[derive(Default)]
 pub(super) struct Registry {
-    reads: Mutex<HashMap<ReadKey, (ReadId, Box<dyn Any + Send>)>>,
+    reads: Mutex<Entered>,
 }
+
+/// Who was entered, and the way to its observables: a `WeakObservable` of the key's type.
+type Entered = HashMap<ReadKey, (ReadId, Box<dyn Any + Send>)>;
 
 /// An open read to join, or a new one to be started.
 pub(super) enum Found<T> {
@@ -63,7 +68,7 @@ impl Registry {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<ReadKey, (ReadId, Box<dyn Any + Send>)>> {
+    fn lock(&self) -> MutexGuard<'_, Entered> {
         self.reads.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -25,6 +25,8 @@ pub(super) struct Router {
     connection: Publisher<LinkState>,
     watermark: Watermark,
     link: LinkState,
+    /// What the link's welcome said, held against what had been seen before it.
+    lineage: Option<Lineage>,
     /// The highest sequence ever seen of each log: a head below it is another history.
     seen: HashMap<LogId, Seq>,
     alarm: Alarm,
@@ -40,6 +42,7 @@ impl Router {
             connection: ends.connection,
             watermark: shared.watermark.clone(),
             link: LinkState::Connecting { since: env.wall(), cause: None },
+            lineage: None,
             seen: HashMap::new(),
             alarm: Alarm::new(env.clone()),
         }
@@ -83,7 +86,6 @@ impl Router {
     }
 
     fn on_request(&mut self, driver: &mut Driver, request: Request) {
-        let lineage = self.lineage();
         let mut send = |frame: &ClientFrame<'_>| driver.send(frame);
         match request {
             Request::Read(new) => {
@@ -98,7 +100,7 @@ impl Router {
             }
             Request::Command(new) => {
                 let link = match &self.link {
-                    LinkState::Up { .. } => lineage.map(CommandEvent::Linked),
+                    LinkState::Up { .. } => self.lineage.clone().map(CommandEvent::Linked),
                     LinkState::Denied { .. } => Some(CommandEvent::CredentialDenied),
                     // A draining link counts as none: nothing new is sent there.
                     LinkState::Draining { .. }
@@ -120,11 +122,11 @@ impl Router {
         let mut send = |frame: &ClientFrame<'_>| driver.send(frame);
         match &state {
             LinkState::Up { welcome, .. } => {
-                if let Some(lineage) = self.lineage() {
-                    self.reads.tell_all(&linked(welcome), &mut send);
-                    self.commands.tell_all(&CommandEvent::Linked(lineage), &mut send);
-                }
+                let lineage = self.lineage_of(welcome);
+                self.lineage = Some(lineage.clone());
                 self.saw(welcome.log, welcome.head);
+                self.reads.tell_all(&linked(welcome), &mut send);
+                self.commands.tell_all(&CommandEvent::Linked(lineage), &mut send);
             }
             LinkState::Draining { .. } => self.commands.tell_all(&CommandEvent::Draining, &mut send),
             LinkState::Connecting { cause: None, .. } => {}
@@ -204,15 +206,16 @@ impl Router {
         self.link.welcome().map(|welcome| welcome.log)
     }
 
-    fn lineage(&self) -> Option<Lineage> {
-        self.link.welcome().map(|welcome| Lineage {
+    /// The head is held against what was seen before this link: what is seen on it grows beyond its welcome.
+    fn lineage_of(&self, welcome: &Welcome) -> Lineage {
+        Lineage {
             log: welcome.log,
             head: welcome.head,
             highest_seen: self.seen.get(&welcome.log).copied().unwrap_or(0),
             durable: welcome.durable,
             retention: welcome.retention,
             principal: welcome.principal.clone(),
-        })
+        }
     }
 
     fn saw(&mut self, log: LogId, seq: Seq) {

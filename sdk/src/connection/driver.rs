@@ -1,5 +1,4 @@
 //! Does the supervisor's and the liveness machine's I/O: builds an event, asks the machine, performs.
-#![expect(clippy::disallowed_methods, reason = "a driver: its tasks live in its own JoinSet")]
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
@@ -51,11 +50,17 @@ pub(crate) struct Driver {
     closing: Option<Socket<Box<dyn Io>>>,
     tasks: JoinSet<Step>,
     running: HashMap<Ask, AbortHandle>,
-    phases: (mpsc::UnboundedSender<(Attempt, DialPhase)>, mpsc::UnboundedReceiver<(Attempt, DialPhase)>),
+    phases: Phases,
     credential: Option<Credential>,
     generation: u64,
     ready: VecDeque<Happening>,
     alarm: Alarm,
+}
+
+/// Dials say here which phase they enter; few by construction.
+struct Phases {
+    entered: mpsc::UnboundedSender<(Attempt, DialPhase)>,
+    reported: mpsc::UnboundedReceiver<(Attempt, DialPhase)>,
 }
 
 struct Live {
@@ -87,6 +92,7 @@ impl Driver {
     pub(crate) fn start(mut parts: Parts) -> Self {
         parts.supervisor.credential_source = parts.credentials.is_some();
         let now = parts.env.now();
+        let (entered, reported) = mpsc::unbounded_channel();
         Self {
             supervisor: Supervisor::new(&now, parts.supervisor.clone()),
             alarm: Alarm::new(parts.env.clone()),
@@ -96,7 +102,7 @@ impl Driver {
             closing: None,
             tasks: JoinSet::new(),
             running: HashMap::new(),
-            phases: mpsc::unbounded_channel(),
+            phases: Phases { entered, reported },
             credential: None,
             generation: 0,
             ready: VecDeque::new(),
@@ -119,7 +125,7 @@ impl Driver {
                         self.on_step(step);
                     }
                 }
-                Some((attempt, phase)) = self.phases.1.recv() => {
+                Some((attempt, phase)) = self.phases.reported.recv() => {
                     self.tell(supervisor::Event::Advanced { attempt, phase }, None);
                 }
                 () = self.alarm.wait(deadline) => self.on_deadline(),
@@ -349,7 +355,7 @@ impl Driver {
         });
         let network = Arc::clone(&self.parts.network);
         let credential = self.credential.as_ref().map(|c| c.secret().clone());
-        let phases = self.phases.0.clone();
+        let phases = self.phases.entered.clone();
         self.start_task(Ask::Dial(attempt), async move {
             let dialed = match prepared {
                 Err(detail) => Err(DialFailure::Failed { cause: Cause::Unresolved { detail }, retry_after: None }),

@@ -1,5 +1,8 @@
 //! What every log can do, made from what every backend gives.
 
+#[cfg(all(test, feature = "testing"))]
+mod tests;
+
 use std::collections::VecDeque;
 use std::time::Duration;
 

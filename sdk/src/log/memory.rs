@@ -1,5 +1,8 @@
 //! A log in memory: a pure store, and a handle to one that several tasks share.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -6,6 +6,8 @@
 mod committer;
 mod read;
 mod schema;
+#[cfg(test)]
+mod tests;
 mod write;
 
 use std::fmt;
@@ -16,7 +18,7 @@ use std::time::Duration;
 use futures::Stream;
 use tokio::sync::{mpsc, oneshot, watch};
 
-use self::committer::{Committer, Message};
+use self::committer::{Committer, Message, Writer};
 use self::read::Readers;
 use self::schema::Opener;
 use self::write::{Expire, Job};
@@ -170,7 +172,7 @@ impl SqliteLogBuilder {
         let (messages, received) = mpsc::channel(QUEUE);
         let (tell, position) = watch::channel(position);
         let readers = Readers::new(opener.clone(), self.readers);
-        let committer = Committer::new(received, opener, connection, tell, env.clone(), self.poll);
+        let committer = Committer::new(received, Writer::new(opener, connection, tell), env.clone(), self.poll);
         // Ends with the last handle: nobody has to stop it.
         drop(tokio::runtime::Handle::current().spawn(committer.run()));
         Ok(SqliteLog { shared: Arc::new(Shared { messages, position, readers, env }) })

@@ -150,11 +150,10 @@ impl<T> Reader<T> {
 
     /// Completes when there is something that was not observed. Cancel safe.
     pub(super) async fn changed(&mut self) {
-        if self.latest.changed().await.is_err() && !self.latest.borrow().reading.is_ended() {
-            // The publisher has left the last reading as it is: no change will come.
-            std::future::pending::<()>().await;
+        if self.latest.changed().await.is_err() {
+            // The publisher is gone, and its last act was observed: an end, or a reading that it left for good.
+            std::future::pending().await
         }
-        // Else an error means that the publisher is gone. Its last act was to publish an end, so that is the change.
     }
 
     pub(super) fn watermark(&self) -> Option<&Watermark> {

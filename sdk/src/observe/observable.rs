@@ -146,7 +146,11 @@ impl<T: Send + Sync + 'static> Progress<T> {
     async fn advance(&mut self) -> Option<Snapshot<T>> {
         match self.at {
             At::Start => {}
-            At::Under => self.source.changed().await,
+            At::Under => {
+                self.source.changed().await;
+                // If the user's code panics in the look below, the next call looks again instead of waiting.
+                self.at = At::Start;
+            }
             At::End => return None,
         }
         let snapshot = self.source.observe();

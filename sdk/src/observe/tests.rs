@@ -51,6 +51,11 @@ impl Wakes {
     }
 }
 
+/// The output of a future that is to be ready: a broken promise fails here instead of hanging.
+fn now<F: Future>(future: F) -> F::Output {
+    future.now_or_never().expect("ready at once")
+}
+
 fn said<T: Copy>(reading: Option<Reading<T>>) -> String {
     match reading {
         None => "none".into(),
@@ -73,7 +78,7 @@ fn handles_cross_tasks_and_need_nothing_of_the_value() {
     fn shared<T: Sync>(_: &T) {}
     shared(&read.map(|_| Opaque).at_least(timestamp(1, 1)));
     drop(publisher);
-    let error = read.until(|_| true).now_or_never().unwrap().err().unwrap();
+    let error = now(read.until(|_| true)).err().unwrap();
     let error: Box<dyn std::error::Error + Send + Sync> = Box::new(error);
     assert_eq!(error.to_string(), "the read ended: it was closed");
     assert_eq!(format!("{error:?}"), "Ended { end: Closed, .. }");
@@ -108,8 +113,8 @@ async fn r2_before_the_first_value_it_loads_and_the_last_cause_is_readable() {
     assert!(matches!(read.latest(), Reading::Loading { since: at, .. } if at == since), "nothing to confirm");
 }
 
-#[tokio::test]
-async fn r3_nothing_follows_an_end_and_a_dropped_publisher_is_one() {
+#[test]
+fn r3_nothing_follows_an_end_and_a_dropped_publisher_is_one() {
     let (publisher, mut read) = channel();
     publisher.fresh(7);
     publisher.end(End::Gone);
@@ -117,16 +122,16 @@ async fn r3_nothing_follows_an_end_and_a_dropped_publisher_is_one() {
     publisher.stale(dropped());
     publisher.end(End::Denied);
     drop(publisher);
-    let Some(Reading::Ended { last: Some(last), end }) = read.next().await else { panic!("not ended") };
+    let Some(Reading::Ended { last: Some(last), end }) = now(read.next()) else { panic!("not ended") };
     assert_eq!((*last, end), (7, End::Gone));
-    assert!(read.next().await.is_none());
-    assert!(read.next().await.is_none());
+    assert!(now(read.next()).is_none());
+    assert!(now(read.next()).is_none());
 
     let (publisher, mut read) = channel::<u32>();
-    assert_eq!(said(read.next().await), "loading");
+    assert_eq!(said(now(read.next())), "loading");
     drop(publisher);
-    assert_eq!(said(read.next().await), "ended: Closed");
-    assert!(read.next().await.is_none());
+    assert_eq!(said(now(read.next())), "ended: Closed");
+    assert!(now(read.next()).is_none());
 }
 
 /// FC-04: a stream that ends without a terminal value resolves nothing.
@@ -151,10 +156,10 @@ async fn r3_fc_04_a_wait_stays_unresolved_while_the_read_is_stale() {
 fn r5_fc_17_a_state_reached_before_or_while_subscribing_is_seen() {
     let (publisher, read) = channel();
     publisher.fresh(7);
-    assert_eq!(*read.until(|n| *n == 7).now_or_never().unwrap().unwrap(), 7);
+    assert_eq!(*now(read.until(|n| *n == 7)).unwrap(), 7);
     let wait = read.until(|n| *n == 8);
     publisher.fresh(8);
-    assert_eq!(*wait.now_or_never().unwrap().unwrap(), 8);
+    assert_eq!(*now(wait).unwrap(), 8);
 }
 
 #[test]
@@ -167,7 +172,7 @@ fn r5_a_stale_value_older_than_the_wait_is_not_accepted_until_it_is_fresh_again(
     publisher.stale(Cause::Behind);
     assert!((&mut wait).now_or_never().is_none());
     publisher.confirm();
-    assert_eq!(*wait.now_or_never().unwrap().unwrap(), 7);
+    assert_eq!(*now(wait).unwrap(), 7);
 }
 
 /// A wait that was not polled in time still sees what was confirmed since it began, within one instant too.
@@ -177,15 +182,15 @@ async fn r5_a_value_that_was_fresh_since_the_wait_began_is_accepted_when_it_is_s
     publisher.fresh(6);
     let fresh_when_it_began = read.until(|n| *n == 6);
     publisher.stale(dropped());
-    assert_eq!(*fresh_when_it_began.now_or_never().unwrap().unwrap(), 6);
+    assert_eq!(*now(fresh_when_it_began).unwrap(), 6);
 
     let stale_then_gone = read.until(|n| *n == 7);
     publisher.fresh(7);
     publisher.stale(dropped());
     let stale = read.until(|n| *n == 7);
     publisher.end(End::Gone);
-    assert_eq!(*stale_then_gone.now_or_never().unwrap().unwrap(), 7);
-    assert_eq!(stale.now_or_never().unwrap().unwrap_err().end(), Some(End::Gone));
+    assert_eq!(*now(stale_then_gone).unwrap(), 7);
+    assert_eq!(now(stale).unwrap_err().end(), Some(End::Gone));
 }
 
 #[test]
@@ -196,35 +201,35 @@ fn r3_an_end_ends_a_wait_and_says_which() {
         let mut wait = read.until(|n| *n == 7);
         assert!((&mut wait).now_or_never().is_none());
         publisher.end(end);
-        let error = wait.now_or_never().unwrap().unwrap_err();
+        let error = now(wait).unwrap_err();
         assert_eq!((error.end(), error.is_still_pending()), (Some(end), false));
         assert_eq!(error.into_last().last().map(|last| **last), Some(6));
     }
 }
 
 /// FC-25: a consumer that sleeps sees the newest value, then the end; nothing else is delayed by it.
-#[tokio::test]
-async fn r6_fc_25_a_slow_consumer_sees_the_newest_value_and_never_misses_the_end() {
+#[test]
+fn r6_fc_25_a_slow_consumer_sees_the_newest_value_and_never_misses_the_end() {
     let (publisher, mut slow) = channel();
     let mut stream = slow.readings();
     let mut quick = slow.clone();
-    assert_eq!(said(slow.next().await), "loading");
+    assert_eq!(said(now(slow.next())), "loading");
     let held = quick.latest();
     for n in 0..1000 {
         publisher.fresh(n);
-        assert_eq!(quick.next().await.unwrap().last().map(|n| **n), Some(n));
+        assert_eq!(now(quick.next()).unwrap().last().map(|n| **n), Some(n));
     }
     drop(held);
-    assert_eq!(slow.next().await.unwrap().last().map(|n| **n), Some(999));
+    assert_eq!(now(slow.next()).unwrap().last().map(|n| **n), Some(999));
     publisher.fresh(1000);
     publisher.end(End::Gone);
-    for reading in [slow.next().await, quick.next().await, stream.next().await] {
+    for reading in [now(slow.next()), now(quick.next()), now(stream.next())] {
         assert_eq!(reading.as_ref().and_then(|reading| reading.last()).map(|n| **n), Some(1000));
         assert_eq!(said(reading), "ended: Gone");
     }
-    assert!(slow.next().await.is_none());
-    assert!(stream.next().await.is_none());
-    assert!(stream.next().await.is_none(), "a stream that ended stays ended");
+    assert!(now(slow.next()).is_none());
+    assert!(now(stream.next()).is_none());
+    assert!(now(stream.next()).is_none(), "a stream that ended stays ended");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -268,7 +273,7 @@ async fn r6_many_observers_on_many_threads_see_values_in_order_and_the_end() {
 #[test]
 fn next_is_cancel_safe() {
     let (publisher, mut read) = channel();
-    assert_eq!(said(read.next().now_or_never().unwrap()), "loading");
+    assert_eq!(said(now(read.next())), "loading");
     for _ in 0..3 {
         assert!(read.next().now_or_never().is_none());
     }
@@ -281,7 +286,7 @@ fn next_is_cancel_safe() {
         let mut next = pin!(clone.next());
         assert!(matches!(next.as_mut().poll(&mut cx), Poll::Ready(Some(_))), "a clone starts with the current one");
     }
-    assert_eq!(said(read.next().now_or_never().unwrap()), "fresh");
+    assert_eq!(said(now(read.next())), "fresh");
     assert!(read.next().now_or_never().is_none());
 }
 
@@ -358,7 +363,7 @@ fn w9_at_least_is_fresh_only_with_a_state_that_new() {
     assert_eq!(said(Some(view.latest())), "stale: behind");
     assert!((&mut wait).now_or_never().is_none());
     publisher.fresh_at("new", at(8));
-    assert_eq!(*wait.now_or_never().unwrap().unwrap(), "new");
+    assert_eq!(*now(wait).unwrap(), "new");
     assert_eq!(said(Some(view.latest())), "fresh");
     publisher.stale(dropped());
     assert_eq!(said(Some(view.latest())), "stale: connection dropped");
@@ -371,7 +376,7 @@ fn w9_an_old_value_that_ended_is_not_accepted() {
     let wait = read.at_least(timestamp(1, 8)).until(|_| true);
     publisher.fresh_at(6, at(7));
     publisher.end(End::Gone);
-    assert_eq!(wait.now_or_never().unwrap().unwrap_err().end(), Some(End::Gone));
+    assert_eq!(now(wait).unwrap_err().end(), Some(End::Gone));
 }
 
 #[test]
@@ -425,10 +430,10 @@ fn at_least_does_not_spin_on_a_watermark_that_says_nothing_of_the_value() {
     let mut view = publisher.subscribe().at_least(timestamp(1, 8));
     watermark.advance(timestamp(1, 9));
     publisher.fresh(7);
-    assert_eq!(said(view.next().now_or_never().unwrap()), "stale: behind");
+    assert_eq!(said(now(view.next())), "stale: behind");
     assert!(view.next().now_or_never().is_none());
     publisher.fresh_at(7, Cursor::Log(timestamp(2, 9)));
-    assert_eq!(said(view.next().now_or_never().unwrap()), "stale: behind");
+    assert_eq!(said(now(view.next())), "stale: behind");
     assert!(view.next().now_or_never().is_none());
 }
 
@@ -469,9 +474,21 @@ fn a_panicking_closure_poisons_nothing() {
     assert!(catch_unwind(AssertUnwindSafe(|| view.latest())).is_err());
     assert!(catch_unwind(AssertUnwindSafe(|| other.latest())).is_err());
     assert!(catch_unwind(AssertUnwindSafe(|| read.until(|_| panic!("no")).now_or_never())).is_err());
+    let mut next = view.clone();
+    assert!(catch_unwind(AssertUnwindSafe(|| now(next.next()))).is_err());
+    publisher.end(End::Gone);
+    for _ in 0..2 {
+        assert!(catch_unwind(AssertUnwindSafe(|| now(next.next()))).is_err(), "the end is not lost in a panic");
+    }
+
+    let (publisher, read) = channel::<u32>();
+    let view = read.map(|n| 100 / n);
+    let other = view.clone();
+    publisher.fresh(0);
+    assert!(catch_unwind(AssertUnwindSafe(|| view.latest())).is_err());
     publisher.fresh(50);
     assert_eq!(view.latest().last().map(|n| **n), Some(2));
-    assert_eq!(*other.until(|n| *n == 2).now_or_never().unwrap().unwrap(), 2);
+    assert_eq!(*now(other.until(|n| *n == 2)).unwrap(), 2);
 }
 
 /// A value's drop is the user's code: it may look at the read that drops it.

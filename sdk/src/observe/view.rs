@@ -198,3 +198,33 @@ impl<T: Send + Sync + 'static> View<T> for AtLeast<T> {
         self.source.watermark()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+    use crate::observe::cell::{Cell, Change, NewValue};
+
+    /// R4 and "once for each value": a look at an old value after another observer's look at a newer one looks again.
+    #[test]
+    fn map_does_not_go_back_to_a_value_older_than_another_observer_has_seen() {
+        let cell = Cell::new(Instant::now(), None);
+        let fresh = |n: u32| cell.publish(|_| Some(Change::Fresh(Known::new(n), NewValue::Yes)));
+        let calls = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&calls);
+        let f = move |n: &u32| {
+            counted.fetch_add(1, Ordering::SeqCst);
+            *n
+        };
+        let source = Source::Cell(cell.read());
+        let view = Mapped::new(source.fork(), Box::new(f));
+        fresh(1);
+        let old = source.snapshot();
+        fresh(2);
+        assert_eq!(view.snapshot().reading.last().map(|n| **n), Some(2));
+        assert!(view.shared.apply(&old).is_none());
+        assert_eq!(view.snapshot().reading.last().map(|n| **n), Some(2));
+        assert_eq!(calls.load(Ordering::SeqCst), 1);
+    }
+}

@@ -295,13 +295,6 @@ impl Execution {
         self.absent(now)
     }
 
-    fn decided(&mut self, now: Now, offer: Offer, decision: Result<Plan, Refused>) -> Actions<Action> {
-        match decision {
-            Ok(plan) => self.link(now, offer, plan),
-            Err(refused) => self.unrecorded(&refused),
-        }
-    }
-
     fn link(&mut self, now: Now, offer: Offer, plan: Plan) -> Actions<Action> {
         let subjects = plan.linked(&self.key);
         if subjects.is_empty() {
@@ -488,29 +481,38 @@ impl Machine for Execution {
     type Action = Action;
 
     fn on_event(&mut self, now: Now, event: Event) -> Actions<Action> {
-        // A result that nobody waits for, of an operation that was abandoned, changes nothing.
-        match event {
-            Event::Requested { caller, want } => self.requested(now, caller, want),
-            Event::Tick => self.tick(now),
-            Event::Loaded(loaded) => match (&self.phase, loaded) {
-                (Phase::Loading { .. }, Some(Some(record))) => self.present(now, record),
-                (Phase::Loading { .. }, Some(None)) => self.absent(now),
-                (Phase::Loading { .. }, None) => self.refuse_all(refused::log_unavailable()), // S4: fail closed
-                _ => Vec::new(),
-            },
-            Event::Decided(decision) => match std::mem::replace(&mut self.phase, Phase::Idle) {
-                Phase::Running { offer, .. } => self.decided(now, offer, decision),
-                other => self.ignore(other),
-            },
-            Event::Linked(linked) => match (std::mem::replace(&mut self.phase, Phase::Idle), linked) {
-                (Phase::Linking { offer, plan, .. }, Some(linked)) => self.accept(now, offer, plan, &linked),
-                (Phase::Linking { .. }, None) => self.refuse_all(refused::log_unavailable()),
-                (other, _) => self.ignore(other),
-            },
-            Event::Appended(outcome) => match std::mem::replace(&mut self.phase, Phase::Idle) {
-                Phase::Appending(pending) => self.appended(now, pending, outcome),
-                other => self.ignore(other),
-            },
+        match (std::mem::replace(&mut self.phase, Phase::Idle), event) {
+            (phase, Event::Requested { caller, want }) => {
+                self.phase = phase;
+                self.requested(now, caller, want)
+            }
+            (phase, Event::Tick) => {
+                self.phase = phase;
+                self.tick(now)
+            }
+            (Phase::Loading { .. }, Event::Loaded(Some(Some(record)))) => self.present(now, record),
+            (Phase::Loading { .. }, Event::Loaded(Some(None))) => self.absent(now),
+            // S4: fail closed.
+            (Phase::Loading { .. }, Event::Loaded(None)) | (Phase::Linking { .. }, Event::Linked(None)) => {
+                self.refuse_all(refused::log_unavailable())
+            }
+            (Phase::Running { offer, .. }, Event::Decided(Ok(plan))) => self.link(now, offer, plan),
+            (Phase::Running { .. }, Event::Decided(Err(refused))) => self.unrecorded(&refused),
+            (Phase::Linking { offer, plan, .. }, Event::Linked(Some(linked))) => self.accept(now, offer, plan, &linked),
+            (Phase::Appending(pending), Event::Appended(outcome)) => self.appended(now, pending, outcome),
+            // The result of an operation that was abandoned: nobody waits for it.
+            (
+                phase @ (Phase::Idle
+                | Phase::Loading { .. }
+                | Phase::Running { .. }
+                | Phase::Linking { .. }
+                | Phase::Appending(_)
+                | Phase::Resting { .. }),
+                Event::Loaded(_) | Event::Decided(_) | Event::Linked(_) | Event::Appended(_),
+            ) => {
+                self.phase = phase;
+                Vec::new()
+            }
         }
     }
 
@@ -521,12 +523,5 @@ impl Machine for Execution {
             Phase::Appending(pending) => Some(pending.give_up),
             Phase::Resting { wake, .. } => Some(*wake),
         }
-    }
-}
-
-impl Execution {
-    fn ignore(&mut self, phase: Phase) -> Actions<Action> {
-        self.phase = phase;
-        Vec::new()
     }
 }

@@ -24,7 +24,7 @@ use crate::wire::CommandFailure;
 pub struct Events {
     streams: Vec<Stream>,
     current: usize,
-    links: Vec<(CommandRef, Link)>,
+    links: Links,
     error: Option<Error>,
 }
 
@@ -34,6 +34,9 @@ struct Stream {
     expect: Expect,
     bodies: Vec<Bytes>,
 }
+
+/// What an append does to which other commands.
+pub(crate) type Links = Vec<(CommandRef, Link)>;
 
 /// What an append does to another command, one that is running.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -128,7 +131,7 @@ impl Events {
     }
 
     /// The writes, and what is done to other commands.
-    pub(crate) fn into_parts(self) -> Result<(Vec<Write>, Vec<(CommandRef, Link)>), Error> {
+    pub(crate) fn into_parts(self) -> Result<(Vec<Write>, Links), Error> {
         if let Some(error) = self.error {
             return Err(error);
         }

@@ -164,6 +164,12 @@ where
         drop(before); // a large value is freed without holding up readers
     }
 
+    /// How many subscriptions follow some cell.
+    #[cfg(test)]
+    pub(crate) fn watchers(&self) -> usize {
+        self.lock().values().map(|slot| slot.watchers.len()).sum()
+    }
+
     fn lock(&self) -> MutexGuard<'_, HashMap<K, Slot<V>>> {
         self.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -331,7 +337,7 @@ mod tests {
     fn show(feed: &mut dyn Feed) -> String {
         match feed.sample() {
             Sample::Value { json, version: Version::Log(changed) } => format!("{}@{changed}", json.get()),
-            other => format!("{other:?}"),
+            other @ (Sample::Value { .. } | Sample::Absent | Sample::Gone | Sample::Broken(_)) => format!("{other:?}"),
         }
     }
 

@@ -1,5 +1,4 @@
 //! One life of a simulated server process.
-#![expect(clippy::disallowed_methods, reason = "a driver: a life is a set of tasks")]
 
 use axum::Router;
 use hyper_util::rt::TokioIo;

@@ -1,5 +1,4 @@
 //! A hop in the path: it accepts, and may have nothing behind it.
-#![expect(clippy::disallowed_methods, reason = "a driver: each connection is two copying tasks")]
 
 use std::sync::{Arc, Mutex, PoisonError};
 

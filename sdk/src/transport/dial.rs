@@ -11,9 +11,10 @@ use tokio_tungstenite::tungstenite::http::{HeaderValue, Response, StatusCode, he
 use tokio_tungstenite::tungstenite::{self};
 use url::Url;
 
+use super::limits::config;
 use super::network::{Io, Network};
 use super::tls::Tls;
-use super::websocket::{Received, Socket, config};
+use super::websocket::{Received, Socket};
 use crate::error::{Cause, Phase};
 use crate::wire::{Incoming, SUBPROTOCOL, ServerFrame, Welcome};
 

@@ -7,30 +7,11 @@ use std::task::{Context, Poll, ready};
 
 use futures::{Sink, Stream};
 use tokio_tungstenite::WebSocketStream;
-use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 use tokio_tungstenite::tungstenite::protocol::frame::CloseFrame;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::{self, Message, Utf8Bytes};
 
 use crate::error::Cause;
-use crate::wire::MAX_FRAME;
-
-/// Both halves of a connection cost this much memory while idle; the library's own default is 32 times as much.
-const READ_BUFFER: usize = 4 << 10;
-
-/// Frames that are written together go out in pieces of about this size.
-const WRITE_BUFFER: usize = 16 << 10;
-
-/// The limits of every WebSocket of this crate.
-pub(crate) fn config() -> WebSocketConfig {
-    let mut config = WebSocketConfig::default();
-    config.read_buffer_size = READ_BUFFER;
-    config.write_buffer_size = WRITE_BUFFER;
-    config.max_write_buffer_size = 4 * MAX_FRAME;
-    config.max_frame_size = Some(MAX_FRAME);
-    config.max_message_size = Some(MAX_FRAME);
-    config
-}
 
 /// What came out of a socket.
 #[derive(Debug)]
@@ -81,11 +62,6 @@ where
         self.unflushed || !self.queue.is_empty()
     }
 
-    /// How many frames wait for the transport.
-    pub(crate) fn queued(&self) -> usize {
-        self.queue.len()
-    }
-
     /// Writes what is queued and reads the next frame, whichever is possible first.
     ///
     /// Cancel safe: what is queued stays queued, what is read partly stays with the stream.
@@ -133,9 +109,10 @@ where
 }
 
 fn ended(e: &tungstenite::Error) -> Received {
-    let cause = match e {
-        tungstenite::Error::Capacity(e) => Cause::Undecodable { detail: e.to_string().into() },
-        _ => Cause::Dropped { code: None },
+    let cause = if let tungstenite::Error::Capacity(e) = e {
+        Cause::Undecodable { detail: e.to_string().into() }
+    } else {
+        Cause::Dropped { code: None }
     };
     tracing::debug!(error = %e, "connection ended");
     Received::Ended { cause, close: None }

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use ulid::Ulid;
 
-use super::server_frame::{EndReason, RefusalCode, Refused};
+use super::refusal::{EndReason, RefusalCode, Refused};
 use super::{CallId, CommandFailure, CommandStatus, Cursor, Seq, SubId};
 use crate::key::KeyLevel;
 
@@ -90,7 +90,7 @@ pub(super) enum At {
 
 impl<'a> Received<'a> {
     pub(super) fn parse(text: &'a str) -> Result<Self, MalformedFrame> {
-        serde_json::from_str(text).map_err(|e| MalformedFrame::new(&e))
+        serde_json::from_str(text).map_err(|e| blame(text).unwrap_or_else(|| MalformedFrame::new(&e)))
     }
 
     pub(super) fn need<T>(&self, field: &str, value: Option<T>) -> Result<T, MalformedFrame> {
@@ -119,29 +119,19 @@ impl<'a> Received<'a> {
         })
     }
 }
-
-/// Durations as whole milliseconds.
-pub(super) mod millis {
-    use std::time::Duration;
-
-    use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
-    pub(in crate::wire) fn serialize<S: Serializer>(d: &Duration, s: S) -> Result<S::Ok, S::Error> {
-        u64::try_from(d.as_millis()).unwrap_or(u64::MAX).serialize(s)
+/// Which field is wrong: `serde_json` tells only where in the text.
+fn blame(text: &str) -> Option<MalformedFrame> {
+    let Ok(fields) = serde_json::from_str::<BTreeMap<Cow<'_, str>, &RawValue>>(text) else {
+        return Some(MalformedFrame::new(&"the frame: expected a JSON object"));
+    };
+    if !fields.contains_key("type") {
+        return Some(MalformedFrame::new(&"the frame lacks field `type`"));
     }
-
-    pub(in crate::wire) fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Duration, D::Error> {
-        u64::deserialize(d).map(Duration::from_millis)
-    }
-
-    pub(in crate::wire) mod option {
-        use super::{Duration, Serializer};
-
-        pub(in crate::wire) fn serialize<S: Serializer>(d: &Option<Duration>, s: S) -> Result<S::Ok, S::Error> {
-            match d {
-                Some(d) => super::serialize(d, s),
-                None => s.serialize_none(),
-            }
-        }
-    }
+    fields.iter().find_map(|(name, value)| {
+        let kind = if name == "type" { "" } else { r#""type":"","# };
+        let alone = format!("{{{kind}{}:{value}}}", serde_json::to_string(name).ok()?);
+        let e = serde_json::from_str::<Received<'_>>(&alone).err()?.to_string();
+        let what = e.split(" at line ").next().unwrap_or_default();
+        Some(MalformedFrame::new(&format_args!("`{name}`: {what}")))
+    })
 }

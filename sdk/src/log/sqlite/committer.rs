@@ -36,7 +36,7 @@ pub(super) struct Committer {
 }
 
 /// What goes to the blocking thread and comes back.
-struct Writer {
+pub(super) struct Writer {
     opener: Opener,
     /// `None` after a failure: the next group opens another.
     connection: Option<Connection>,
@@ -44,16 +44,8 @@ struct Writer {
 }
 
 impl Committer {
-    pub(super) fn new(
-        messages: mpsc::Receiver<Message>,
-        opener: Opener,
-        connection: Connection,
-        position: watch::Sender<Timestamp>,
-        env: Env,
-        poll: Duration,
-    ) -> Self {
-        let writer = Some(Writer { opener, connection: Some(connection), position });
-        Self { messages, received: Vec::with_capacity(GROUP), writer, env, poll }
+    pub(super) fn new(messages: mpsc::Receiver<Message>, writer: Writer, env: Env, poll: Duration) -> Self {
+        Self { messages, received: Vec::with_capacity(GROUP), writer: Some(writer), env, poll }
     }
 
     pub(super) async fn run(mut self) {
@@ -76,7 +68,7 @@ impl Committer {
 
     /// The next requests to commit together; empty when it is time to look for appends of other processes;
     /// `None` when nobody is left to ask.
-    async fn next_group(&mut self) -> Option<Vec<Job>> {
+    pub(super) async fn next_group(&mut self) -> Option<Vec<Job>> {
         loop {
             let jobs = self.group();
             if !jobs.is_empty() {
@@ -121,7 +113,12 @@ impl Committer {
 }
 
 impl Writer {
-    fn work(&mut self, jobs: &mut [Job]) -> Option<Fault> {
+    pub(super) fn new(opener: Opener, connection: Connection, position: watch::Sender<Timestamp>) -> Self {
+        Self { opener, connection: Some(connection), position }
+    }
+
+    /// Commits `jobs`, or looks if there are none; says why they came to nothing, if they did. Blocks.
+    pub(super) fn work(&mut self, jobs: &mut [Job]) -> Option<Fault> {
         if jobs.is_empty() {
             self.look();
             return None;
@@ -129,7 +126,6 @@ impl Writer {
         self.commit(jobs)
     }
 
-    /// Commits `jobs`, or says why all of them came to nothing. Blocks.
     fn commit(&mut self, jobs: &mut [Job]) -> Option<Fault> {
         let committed = match self.connection() {
             Some(connection) => write::commit(connection, jobs),
@@ -158,7 +154,7 @@ impl Writer {
         }
     }
 
-    /// Looks for what other processes have appended. Blocks.
+    /// For what other processes have appended.
     fn look(&mut self) {
         match self.connection().map(|connection| read::position(connection)) {
             None => {}

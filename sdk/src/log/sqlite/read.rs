@@ -15,6 +15,23 @@ use crate::machine::Wall;
 /// The newest sequence of a subject.
 pub(super) const HEAD: &str = "SELECT seq FROM outlast_entry WHERE subject = ?1 ORDER BY seq DESC LIMIT 1";
 
+/// The first entries of a prefix: the index finds them, a scan would read everything before them.
+pub(super) const SELECTED: &str = "SELECT seq, subject, remaining, append, at, body FROM outlast_entry WHERE seq IN (\
+     SELECT seq FROM (\
+     SELECT seq FROM outlast_entry WHERE subject = ?2 AND seq > ?1 \
+     UNION ALL SELECT seq FROM outlast_entry WHERE subject >= ?3 AND subject < ?4 AND seq > ?1\
+     ) ORDER BY seq LIMIT ?5) \
+     ORDER BY seq";
+
+/// The entries of one subject.
+pub(super) const OF_ONE: &str = "SELECT seq, subject, remaining, append, at, body FROM outlast_entry \
+     WHERE subject = ?3 AND seq > ?1 AND seq <= ?2 ORDER BY seq";
+
+/// The entries of a prefix in the order of the log. The unary plus keeps SQLite from the index on subjects,
+/// whose order is another.
+pub(super) const IN_ORDER: &str = "SELECT seq, subject, remaining, append, at, body FROM outlast_entry \
+     WHERE seq > ?1 AND seq <= ?2 AND (+subject = ?3 OR (+subject >= ?4 AND +subject < ?5)) ORDER BY seq";
+
 /// Connections that read, opened when needed and kept.
 pub(super) struct Readers {
     opener: Opener,
@@ -79,16 +96,8 @@ pub(super) fn page(
     if prefix.only().is_some() || prefix.is_all() {
         return Ok(scan(&snapshot, prefix, after, Seq::MAX, limit)?.0);
     }
-    // Few of many subjects, from the start of history: the index finds them, a scan would read everything.
     let (below, beyond) = bounds(prefix);
-    let mut statement = snapshot.prepare_cached(
-        "SELECT seq, subject, remaining, append, at, body FROM outlast_entry WHERE seq IN (\
-            SELECT seq FROM (\
-                SELECT seq FROM outlast_entry WHERE subject = ?2 AND seq > ?1 \
-                UNION ALL SELECT seq FROM outlast_entry WHERE subject >= ?3 AND subject < ?4 AND seq > ?1\
-            ) ORDER BY seq LIMIT ?5) \
-         ORDER BY seq",
-    )?;
+    let mut statement = snapshot.prepare_cached(SELECTED)?;
     let at_most = i64::try_from(limit).unwrap_or(i64::MAX);
     let rows = statement.query(params![signed(after), prefix.as_str(), below, beyond, at_most])?;
     let mut page = Page::default();
@@ -159,18 +168,11 @@ fn scan(
     let mut page = Page::default();
     let (after, until) = (signed(after), signed(until));
     let more = if prefix.only().is_some() {
-        let mut statement = connection.prepare_cached(
-            "SELECT seq, subject, remaining, append, at, body FROM outlast_entry \
-             WHERE subject = ?3 AND seq > ?1 AND seq <= ?2 ORDER BY seq",
-        )?;
+        let mut statement = connection.prepare_cached(OF_ONE)?;
         page.take(statement.query(params![after, until, prefix.as_str()])?, prefix, limit)?
     } else {
-        // The unary plus keeps SQLite from the index on subjects, whose order is another.
         let (below, beyond) = bounds(prefix);
-        let mut statement = connection.prepare_cached(
-            "SELECT seq, subject, remaining, append, at, body FROM outlast_entry \
-             WHERE seq > ?1 AND seq <= ?2 AND (+subject = ?3 OR (+subject >= ?4 AND +subject < ?5)) ORDER BY seq",
-        )?;
+        let mut statement = connection.prepare_cached(IN_ORDER)?;
         page.take(statement.query(params![after, until, prefix.as_str(), below, beyond])?, prefix, limit)?
     };
     Ok((page.whole, more))

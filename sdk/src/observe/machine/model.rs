@@ -293,7 +293,7 @@ fn step(model: &mut Model, machine: &mut Machine, now: Duration, draw: u64, op: 
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2_000))]
+    #![proptest_config(ProptestConfig::with_cases(1_000))]
 
     #[test]
     fn r1_r2_r3_r4_r5_r7_hold_over_random_schedules(ops in prop::collection::vec((op(), any::<u64>()), 1..60)) {

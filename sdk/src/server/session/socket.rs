@@ -6,17 +6,14 @@ use futures::{SinkExt, StreamExt};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
-use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig};
+use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role};
 use tokio_tungstenite::tungstenite::{Error as WsError, Message, Utf8Bytes};
 
 use crate::env::Env;
-use crate::wire::MAX_FRAME;
+use crate::transport;
 
 /// How long the peer may take none of what is written.
 const WRITE_STALL: Duration = Duration::from_secs(10);
-
-/// tungstenite's default buffers would cost every idle connection more than 128 KiB.
-const BUFFER: usize = 4 << 10;
 
 /// The connection has ended, or has to.
 #[derive(Debug)]
@@ -40,13 +37,7 @@ pub(super) struct Socket<S> {
 impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
     /// The server's side of an upgraded connection.
     pub(super) async fn new(io: S, env: Env) -> Self {
-        let config = WebSocketConfig::default()
-            .read_buffer_size(BUFFER)
-            .write_buffer_size(BUFFER)
-            .max_write_buffer_size(2 * MAX_FRAME)
-            .max_message_size(Some(MAX_FRAME))
-            .max_frame_size(Some(MAX_FRAME));
-        Self { stream: WebSocketStream::from_raw_socket(io, Role::Server, Some(config)).await, env }
+        Self { stream: WebSocketStream::from_raw_socket(io, Role::Server, Some(transport::config())).await, env }
     }
 
     /// The next frame.
