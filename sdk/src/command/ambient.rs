@@ -44,6 +44,10 @@ impl Scope {
         Self { key, names: Arc::default() }
     }
 
+    pub(crate) fn key(&self) -> &CommandKey {
+        &self.key
+    }
+
     /// The scope around this call, if there is one.
     pub(crate) fn ambient() -> Option<Self> {
         AMBIENT.with(|ambient| ambient.borrow().clone())

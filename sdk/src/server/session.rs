@@ -142,10 +142,15 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                     }
                 }
                 Step::Look => self.reads.begin(),
-                Step::Send => match self.reads.next() {
-                    Some(text) => self.socket.feed(text).await?,
-                    None => self.socket.flush().await?,
-                },
+                Step::Send => {
+                    if let Some(text) = self.reads.next() {
+                        self.socket.feed(text).await?;
+                    }
+                    // A batch may end with a frame, its watermark, or without one.
+                    if !self.reads.is_sending() {
+                        self.socket.flush().await?;
+                    }
+                }
                 Step::Silence => {
                     tracing::debug!("a client is silent: its connection is dropped");
                     return Err(Closed);

@@ -132,3 +132,6 @@ fn refusal<B>(response: &Response<B>) -> DialFailure {
         (status, _) => DialFailure::Failed { cause: Cause::Status { code: status.as_u16() }, retry_after },
     }
 }
+
+#[cfg(test)]
+mod tests;
