@@ -12,6 +12,8 @@ mod core;
 mod drain;
 mod execution;
 mod executions;
+#[cfg(test)]
+mod exploration;
 mod keywatch;
 mod live;
 mod outcome;

@@ -182,7 +182,12 @@ impl Rig {
     pub(super) fn calls(&self) -> Vec<Wall> {
         let call = |action: &Action| match action {
             Action::SendCall { minted, .. } => Some(*minted),
-            _ => None,
+            Action::SendAttach { .. }
+            | Action::SendCancel { .. }
+            | Action::Persist(_)
+            | Action::Publish(_)
+            | Action::Trace(_)
+            | Action::Release => None,
         };
         self.trail.iter().filter_map(call).collect()
     }
