@@ -141,8 +141,10 @@ impl Reads {
             std::future::pending::<()>().await;
         };
         tokio::select! {
-            () = dirty.marked() => {}
+            // The pumps first, as it is they who mark: so what has changed by now is one batch.
+            biased;
             () = pumping => {}
+            () = dirty.marked() => {}
         }
     }
 
