@@ -26,7 +26,7 @@ const EVENT: &[u8] = br#"{"Progressed":{"step":7,"of":12,"line":"   Compiling ou
 
 /// Runs every case.
 pub(crate) fn run(bench: &Bench) {
-    for (callers, each) in [(1, 200), (100, 40), (1_000, 8)] {
+    for (callers, each) in [(1, 50), (100, 40), (1_000, 8)] {
         let name = format!("append/{callers}");
         if bench.wants(&name) {
             compare(bench, &name, callers, bench.size(each, 1));
