@@ -3,5 +3,5 @@
 mod jobs;
 mod world;
 
-pub use jobs::{Job, JobState, JobsClient, Jobs};
+pub use jobs::{Job, JobState, Jobs, JobsClient};
 pub use world::World;

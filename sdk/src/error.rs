@@ -51,6 +51,11 @@ impl Error {
         Self::new(ErrorKind::Unavailable, what)
     }
 
+    /// The caller may not do this.
+    pub fn denied(what: impl Into<Arc<str>>) -> Self {
+        Self::new(ErrorKind::Denied, what)
+    }
+
     /// Attaches the error underneath.
     #[must_use]
     pub fn with_source(mut self, source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {

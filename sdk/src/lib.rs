@@ -1,4 +1,42 @@
-//! Outlast: reads and writes that outlast the connection.
+//! Reads and writes that outlast the connection.
+//!
+//! For programs that start work on a remote service and wait for it: CI runners, build pollers, deploy tools.
+//!
+//! - A read is an [`Observable`]: once loaded it never fails for a transport reason. It goes stale, says why, and
+//!   recovers by itself (R1).
+//! - A write is a [`Command`]: its key exists before the first byte is sent and travels with every resend, so it is
+//!   recorded at most once (W1, S1). It can be canceled at any time, and awaiting it gives `Ok` only for success.
+//! - The [`server`] half keeps these promises on a durable [`log`].
+//!
+//! ```no_run
+//! use outlast::Client;
+//! use outlast::call::{Method, Params};
+//!
+//! const BUILD: Method = Method::new("build_farm.v1/build");
+//! const SUBMIT: Method = Method::new("build_farm.v1/submit_build").keyed_by(&["sha"]);
+//!
+//! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
+//! let client = Client::open("wss://builds.example")?; // returns at once, connects behind
+//! let farm = client.caller();
+//! let submit = farm.call(&SUBMIT, Params::new().with("sha", "4f1c2a"));
+//! let build = farm.read::<String>(&BUILD, Params::new().with("id", "4f1c2a"));
+//! submit.await?; // survives restarts of the server
+//! println!("{:?}", build.latest());
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! The [`manual`] explains each promise. Everything that a macro will generate can be written by hand against
+//! [`call`], [`client::Caller`] and [`server::Routes`].
+//!
+//! # Features
+//!
+//! | feature | default | what it adds |
+//! |---|---|---|
+//! | `client` | yes | connections, reads, commands |
+//! | `server` | yes | dispatch, executions, projections, the axum router |
+//! | `sqlite` | yes | the embedded durable log |
+//! | `testing` | no | a network in memory, a simulated clock, fault injection, the log's conformance suite |
 
 pub mod call;
 #[cfg(feature = "client")]
@@ -10,6 +48,8 @@ pub mod error;
 pub mod key;
 pub mod log;
 pub mod machine;
+#[cfg(all(any(doc, doctest), feature = "client"))]
+pub mod manual;
 pub mod observe;
 #[cfg(feature = "server")]
 pub mod server;
@@ -19,8 +59,15 @@ pub mod testing;
 pub mod transport;
 pub mod wire;
 
-pub use command::{CommandFailure, CommandState, CommandStatus};
+#[cfg(feature = "client")]
+pub use client::Client;
+pub use command::{Command, CommandError, CommandFailure, CommandState, CommandStatus};
 pub use error::{Cause, Error};
 pub use key::{CommandKey, KeyLevel};
 pub use observe::{End, Known, Observable, Reading, WaitError};
 pub use wire::Timestamp;
+
+/// The README's examples compile.
+#[cfg(all(doctest, feature = "client"))]
+#[doc = include_str!("../../README.md")]
+struct Readme;

@@ -4,8 +4,12 @@
 //! by compare-and-append: load heads, decide, append; on [`Appended::Conflict`] reload and decide again.
 
 mod any;
+#[cfg(feature = "testing")]
+pub mod conformance;
 mod entry;
 mod ext;
+#[cfg(feature = "testing")]
+mod fault;
 mod memory;
 #[cfg(feature = "sqlite")]
 mod sqlite;
@@ -16,10 +20,15 @@ pub use crate::wire::{LogId, Seq, Timestamp};
 pub use any::AnyLog;
 pub use entry::{Append, AppendId, Appended, Committed, Entry, Expect, InvalidAppend, Write};
 pub use ext::{Certain, LogExt, Recorded};
+#[cfg(feature = "testing")]
+pub use fault::{Fault, Faulty, Odds};
 pub use memory::{MemoryLog, Store};
 #[cfg(feature = "sqlite")]
 pub use sqlite::{SqliteLog, SqliteLogBuilder};
 pub use subject::{Prefix, Subject};
+
+#[cfg(all(test, feature = "testing"))]
+mod tests;
 
 use futures::Stream;
 

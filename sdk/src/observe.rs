@@ -7,6 +7,8 @@ pub mod machine;
 mod observable;
 mod publisher;
 mod reading;
+#[cfg(test)]
+mod tests;
 mod until;
 mod view;
 mod watermark;

@@ -53,7 +53,8 @@ async fn a_single_instance_is_gone_for_a_minute_and_back_elsewhere() {
 #[tokio::test(start_paused = true)]
 async fn the_same_through_two_relays_that_accept_and_end_without_a_byte() {
     let world = World::new(8);
-    let relays = [Relay::start(&world.net, "relay-1", Some("jobs-1")), Relay::start(&world.net, "relay-2", Some("jobs-1"))];
+    let relays =
+        [Relay::start(&world.net, "relay-1", Some("jobs-1")), Relay::start(&world.net, "relay-2", Some("jobs-1"))];
     let life = world.serve("jobs-1").await;
     let client = world.client(vec!["ws://relay-1/".to_owned(), "ws://relay-2/".to_owned()]).open().unwrap();
     let up = || relays.iter().for_each(|relay| relay.point(Some("jobs-2")));
@@ -140,7 +141,9 @@ async fn the_incident_over_real_sockets() {
     let asked = Arc::clone(&port);
     let client = Client::builder(move || {
         let port = *asked.lock().unwrap();
-        async move { port.map(|port| vec![format!("ws://127.0.0.1:{port}/")]).ok_or_else(|| Error::unavailable("nobody there")) }
+        async move {
+            port.map(|port| vec![format!("ws://127.0.0.1:{port}/")]).ok_or_else(|| Error::unavailable("nobody there"))
+        }
     })
     .env(world.env(2))
     .open()

@@ -96,8 +96,9 @@ impl ClientBuilder {
     /// # Errors
     /// When called outside a tokio runtime.
     pub fn open(self) -> Result<Client, Error> {
-        let runtime = tokio::runtime::Handle::try_current()
-            .map_err(|e| Error::new(ErrorKind::Invalid, "runtime: expected to be called inside tokio").with_source(e))?;
+        let runtime = tokio::runtime::Handle::try_current().map_err(|e| {
+            Error::new(ErrorKind::Invalid, "runtime: expected to be called inside tokio").with_source(e)
+        })?;
         let env = self.env.unwrap_or_else(Env::system);
         let parts = Parts {
             env: env.clone(),

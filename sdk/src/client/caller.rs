@@ -1,15 +1,16 @@
 //! What a service's client is written with.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use serde::de::DeserializeOwned;
+use ulid::Ulid;
 
 use super::commands::{Body, CommandId, NewCommand};
 use super::shared::{Request, Shared};
 use crate::call::{Method, Params};
 use crate::command::machine::Settings;
-use crate::command::{Command, CommandFailure, CommandState, Control, Protection};
+use crate::command::{Command, CommandFailure, CommandState, Control, Protection, Rung, Scope, resolve};
 use crate::error::{Cause, Error};
 use crate::key::{CommandKey, Fingerprint};
 use crate::observe::Observable;
@@ -25,13 +26,6 @@ pub struct Caller {
     metadata: Arc<BTreeMap<String, String>>,
 }
 
-/// An L3 key and the one command that it names (K2).
-#[derive(Clone, Debug)]
-struct Scope {
-    key: CommandKey,
-    names: Arc<OnceLock<Fingerprint>>,
-}
-
 impl Caller {
     pub(super) fn new(shared: Arc<Shared>) -> Self {
         Self { shared, explicit: None, attempt: 1, metadata: Arc::default() }
@@ -41,7 +35,7 @@ impl Caller {
     /// attaches to it, calling another fails before anything is sent. Steps are named by [`CommandKey::step`].
     #[must_use]
     pub fn with_key(&self, key: impl Into<CommandKey>) -> Self {
-        Self { explicit: Some(Scope { key: key.into(), names: Arc::default() }), ..self.clone() }
+        Self { explicit: Some(Scope::new(key.into())), ..self.clone() }
     }
 
     /// A caller whose commands with L2 keys are the `n`th attempt; the first is 1 (W7).
@@ -77,13 +71,14 @@ impl Caller {
     ///
     /// Parameters or a key that cannot be used settle the command as `FAILED` before anything is sent.
     pub fn call(&self, method: &Method, params: Params) -> Command {
-        match self.prepare(method, params) {
-            Ok((key, body)) => {
+        let id = self.shared.env.ulid();
+        match self.prepare(method, params, id) {
+            Ok((rung, body)) => {
                 let protection = if method.dedupes() { Protection::Recorded } else { Protection::Unprotected };
-                let settings = Settings::call(key, self.shared.env.wall(), protection);
-                self.start(settings, Some(body))
+                let settings = Settings::call(rung.key, self.shared.env.wall(), protection);
+                self.start(settings, Some(body)).overriding(rung.overridden)
             }
-            Err((key, failure)) => Command::failed(key, failure),
+            Err(failure) => Command::failed(self.nominal_key(id), failure),
         }
     }
 
@@ -94,20 +89,25 @@ impl Caller {
             Err(e) => Command::failed(key, CommandFailure::invalid(&e)),
         }
     }
-}
 
-impl Caller {
-    fn prepare(&self, method: &Method, params: Params) -> Result<(CommandKey, Body), (CommandKey, CommandFailure)> {
-        let id = self.shared.env.ulid();
-        let minted = CommandKey::minted(id);
-        let params = params.into_raw().map_err(|e| (minted.clone(), CommandFailure::invalid(&e)))?;
-        let key = match method.semantic_key(&params, self.attempt) {
-            Some(key) => key.map_err(|e| (minted.clone(), CommandFailure::invalid(&e)))?,
-            None => self.explicit.as_ref().map_or(minted, |s| s.key.clone()),
-        };
-        key.validate().map_err(|e| (key.clone(), CommandFailure::invalid(&e)))?;
-        let body = Body { method: method.name(), params, attempt: self.attempt, id, metadata: Arc::clone(&self.metadata) };
-        Ok((key, body))
+    /// The key that this call stands on, and what is sent under it (W1, K2).
+    fn prepare(&self, method: &Method, params: Params, id: Ulid) -> Result<(Rung, Body), CommandFailure> {
+        let invalid = |e: Error| CommandFailure::invalid(&e);
+        let params = params.into_raw().map_err(invalid)?;
+        let fingerprint = Fingerprint::of(method.name(), &params).map_err(invalid)?;
+        let semantic = method.semantic_key(&params, self.attempt).transpose().map_err(invalid)?;
+        let explicit = self.explicit.clone().or_else(Scope::ambient);
+        let rung = resolve(semantic, explicit.as_ref(), CommandKey::minted(id), fingerprint)?;
+        if let Some(unused) = &rung.overridden {
+            tracing::warn!(key = %unused, method = method.name(), "the method makes its own key; this one is not used");
+        }
+        let metadata = Arc::clone(&self.metadata);
+        Ok((rung, Body { method: method.name(), params, attempt: self.attempt, id, metadata }))
+    }
+
+    /// What a handle shows as its key when the call could not be prepared.
+    fn nominal_key(&self, id: Ulid) -> CommandKey {
+        self.explicit.as_ref().map_or_else(|| CommandKey::minted(id), |scope| scope.key().clone())
     }
 
     fn start(&self, settings: Settings, body: Option<Body>) -> Command {
@@ -116,12 +116,22 @@ impl Caller {
         let (publisher, state) = crate::observe::channel();
         publisher.fresh(CommandState::queued(settings.protection));
         self.shared.tell(Request::Command(Box::new(NewCommand { id, settings, body, publisher })));
-        Command::new(key, state, Box::new(Handle { shared: Arc::clone(&self.shared), id }))
+        Command::new(key, state, Box::new(Way { shared: Arc::clone(&self.shared), id }))
     }
 }
 
-struct Handle { shared: Arc<Shared>, id: CommandId }
-impl Control for Handle {
-    fn cancel(&self) { self.shared.tell(Request::Cancel(self.id)); }
-    fn dropped(&self) { self.shared.tell(Request::Dropped(self.id)); }
+/// The way from a handle to the router.
+struct Way {
+    shared: Arc<Shared>,
+    id: CommandId,
+}
+
+impl Control for Way {
+    fn cancel(&self) {
+        self.shared.tell(Request::Cancel(self.id));
+    }
+
+    fn dropped(&self) {
+        self.shared.tell(Request::Dropped(self.id));
+    }
 }

@@ -112,12 +112,7 @@ impl Commands {
         }
     }
 
-    pub(super) fn on_report(
-        &mut self,
-        call: CallId,
-        report: CommandReport,
-        send: &mut impl FnMut(&ClientFrame<'_>),
-    ) {
+    pub(super) fn on_report(&mut self, call: CallId, report: CommandReport, send: &mut impl FnMut(&ClientFrame<'_>)) {
         if let Some((id, _)) = self.calls.get(&call) {
             self.tell(*id, Event::Report(report), send);
         }

@@ -261,11 +261,7 @@ impl Reads {
     }
 }
 
-fn end_subscription(
-    open: &mut Open,
-    subs: &mut HashMap<SubId, ReadId>,
-    send: &mut impl FnMut(&ClientFrame<'_>),
-) {
+fn end_subscription(open: &mut Open, subs: &mut HashMap<SubId, ReadId>, send: &mut impl FnMut(&ClientFrame<'_>)) {
     if let Some(sub) = open.sub.take() {
         subs.remove(&sub);
         send(&ClientFrame::Unsubscribe { sub });

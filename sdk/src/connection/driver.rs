@@ -288,17 +288,13 @@ impl Driver {
         }
     }
 
-    fn tell(&mut self, event: supervisor::Event, offered: Option<(Socket<Box<dyn Io>>, std::time::Duration)>) {
+    fn tell(&mut self, event: supervisor::Event, offered: Option<(Socket<Box<dyn Io>>, Duration)>) {
         let actions = self.supervisor.on_event(self.parts.env.now(), event);
         self.perform(actions, offered);
     }
 
     /// Performs `actions`; `offered` is the socket of the dial that the event was about.
-    fn perform(
-        &mut self,
-        actions: Vec<supervisor::Action>,
-        offered: Option<(Socket<Box<dyn Io>>, std::time::Duration)>,
-    ) {
+    fn perform(&mut self, actions: Vec<supervisor::Action>, offered: Option<(Socket<Box<dyn Io>>, Duration)>) {
         if let (Some((socket, heartbeat)), Some(link)) = (offered, self.supervisor.link())
             && self.live.as_ref().is_none_or(|live| live.link != link)
         {
@@ -308,16 +304,19 @@ impl Driver {
         for action in actions {
             match action {
                 supervisor::Action::Discover => {
-                    let endpoints = self.parts.discover.endpoints();
-                    self.start_task(Ask::Discover, async { Step::Discovered(endpoints.await) });
+                    // Called in the task, so that a panic of the caller's code is a stalled ask and no more.
+                    let discover = Arc::clone(&self.parts.discover);
+                    self.start_task(Ask::Discover, async move { Step::Discovered(discover.endpoints().await) });
                 }
                 supervisor::Action::Resolve(endpoint) => self.resolve(endpoint),
                 supervisor::Action::Dial { attempt, address } => self.dial(attempt, address),
                 supervisor::Action::Abort { attempt } => self.stop_task(&Ask::Dial(attempt)),
                 supervisor::Action::AskCredential => {
-                    if let Some(credentials) = &self.parts.credentials {
-                        let credential = credentials.credential();
-                        self.start_task(Ask::Credential, async { Step::Credential(credential.await) });
+                    if let Some(credentials) = self.parts.credentials.clone() {
+                        self.start_task(
+                            Ask::Credential,
+                            async move { Step::Credential(credentials.credential().await) },
+                        );
                     }
                 }
                 // No policy of the caller's can be set yet, so the default schedule goes on.

@@ -304,3 +304,6 @@ impl Machine for Liveness {
         first
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -284,3 +284,12 @@ fn close(race: &Race, actions: &mut Actions<Action>) -> State {
 fn abort_all(race: &Race, actions: &mut Actions<Action>) {
     actions.extend(race.flights.keys().map(|attempt| Action::Abort { attempt: *attempt }));
 }
+
+#[cfg(test)]
+mod herd;
+#[cfg(test)]
+mod model;
+#[cfg(test)]
+mod rig;
+#[cfg(test)]
+mod tests;

@@ -137,7 +137,7 @@ impl<T: Send + Sync + 'static> Publisher<T> {
     }
 
     /// Performs [`Action::Publish`](super::machine::Action::Publish); `taken` is the value that was just decoded.
-    pub(crate) fn show(&self, shown: Shown, taken: Option<Arc<T>>, env: &Env) {
+    pub(crate) fn show(&self, shown: Shown, mut taken: Option<Arc<T>>, env: &Env) {
         let instant = |at| env.tokio_instant(at);
         self.cell.publish(|before| {
             Some(match shown {
@@ -146,7 +146,7 @@ impl<T: Send + Sync + 'static> Publisher<T> {
                     Change::Doubtful(reading, not_before.map(instant))
                 }
                 Shown::Fresh { at, take } => {
-                    let (value, new) = match taken.filter(|_| take) {
+                    let (value, new) = match if take { taken.take() } else { None } {
                         Some(value) => (value, NewValue::Yes),
                         None => (Known::into_arc(before.last()?.clone()), NewValue::No),
                     };

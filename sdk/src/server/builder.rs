@@ -12,6 +12,7 @@ use super::routes::Routes;
 use crate::env::Env;
 use crate::error::Error;
 use crate::key::Principal;
+use crate::log::{AnyLog, Log};
 
 /// The bounds that a server keeps. Every one has a default and can be set at the [`ServerBuilder`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +45,7 @@ impl Default for Settings {
 /// Builds a [`Server`].
 #[must_use = "a server is built by `start`"]
 pub struct ServerBuilder {
+    pub(crate) log: AnyLog,
     pub(crate) env: Option<Env>,
     pub(crate) authenticate: Box<dyn Authenticate>,
     pub(crate) projections: Vec<Box<dyn Projection>>,
@@ -52,8 +54,9 @@ pub struct ServerBuilder {
 }
 
 impl ServerBuilder {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(log: impl Log) -> Self {
         Self {
+            log: AnyLog::new(log),
             env: None,
             authenticate: Box::new(Anonymous),
             projections: Vec::new(),

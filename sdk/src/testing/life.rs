@@ -51,8 +51,7 @@ impl Life {
 /// Dropping it closes a connection that has not been upgraded.
 pub async fn serve_connection(io: impl Io, router: Router) {
     let service = TowerToHyperService::new(router);
-    let served =
-        hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(io), service).with_upgrades();
+    let served = hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(io), service).with_upgrades();
     if let Err(e) = served.await {
         tracing::debug!(error = %e, "connection ended");
     }

@@ -84,13 +84,7 @@ fn lock(settings: &Mutex<Settings>) -> std::sync::MutexGuard<'_, Settings> {
     settings.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-async fn relay(
-    net: Net,
-    client: Box<dyn Io>,
-    target: Option<Arc<str>>,
-    fault: Fault,
-    settings: Arc<Mutex<Settings>>,
-) {
+async fn relay(net: Net, client: Box<dyn Io>, target: Option<Arc<str>>, fault: Fault, settings: Arc<Mutex<Settings>>) {
     let (up_limit, down_limit) = match fault {
         Fault::Swallow => return,
         Fault::Hang => return std::future::pending().await,

@@ -52,8 +52,7 @@ pub(crate) async fn dial(
     mut begins: impl FnMut(Phase),
 ) -> Result<Dialed, DialFailure> {
     begins(Phase::Connect);
-    let mut io =
-        network.connect(Arc::clone(&address)).await.map_err(|e| DialFailure::unreachable(&address, &e))?;
+    let mut io = network.connect(Arc::clone(&address)).await.map_err(|e| DialFailure::unreachable(&address, &e))?;
     if let Some(tls) = tls {
         begins(Phase::Tls);
         let host = url.host_str().unwrap_or_default();
@@ -133,3 +132,6 @@ fn refusal<B>(response: &Response<B>) -> DialFailure {
         (status, _) => DialFailure::Failed { cause: Cause::Status { code: status.as_u16() }, retry_after },
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -58,19 +58,16 @@ impl Committer {
 
     pub(super) async fn run(mut self) {
         loop {
-            let Some(jobs) = self.next_group().await else { break };
+            let Some(mut jobs) = self.next_group().await else { break };
             let Some(mut writer) = self.writer.take() else { break };
             let worked = tokio::task::spawn_blocking(move || {
-                if jobs.is_empty() {
-                    writer.look()
-                } else {
-                    writer.commit(jobs)
-                }
-                writer
+                let fault = writer.work(&mut jobs);
+                (writer, jobs, fault)
             });
             // Without the writer nothing can be written: the callers of a lost group get `Unknown`, later ones `Busy`.
-            let Ok(writer) = worked.await else { break };
+            let Ok((writer, jobs, fault)) = worked.await else { break };
             self.writer = Some(writer);
+            jobs.into_iter().for_each(|job| job.settle(fault.as_ref()));
         }
         // Closing the last connection writes the log back into the file, which may take a moment.
         let writer = self.writer.take();
@@ -124,41 +121,50 @@ impl Committer {
 }
 
 impl Writer {
-    /// Commits `jobs` and answers them. Blocks.
-    fn commit(&mut self, mut jobs: Vec<Job>) {
+    fn work(&mut self, jobs: &mut [Job]) -> Option<Fault> {
+        if jobs.is_empty() {
+            self.look();
+            return None;
+        }
+        self.commit(jobs)
+    }
+
+    /// Commits `jobs`, or says why all of them came to nothing. Blocks.
+    fn commit(&mut self, jobs: &mut [Job]) -> Option<Fault> {
         let committed = match self.connection() {
-            Some(connection) => write::commit(connection, &mut jobs),
-            None => Err(Fault::Locked),
+            Some(connection) => write::commit(connection, jobs),
+            None => Err(Fault::Unopened),
         };
         match committed {
             Ok(position) => {
+                // Before the answers: whoever has one sees the log's id and head as of it.
                 self.tell(position);
-                jobs.into_iter().for_each(|job| job.settle(None));
+                None
             }
             Err(fault) => {
                 match &fault {
-                    Fault::Locked => tracing::debug!("the log is locked by another process"),
+                    Fault::Locked | Fault::Unopened => tracing::debug!(?fault, "nothing could be written"),
                     Fault::Undone(error) => {
-                        tracing::warn!(%error, "the log could not be written; nothing was");
+                        tracing::warn!(%error, "nothing could be written; the log is opened again");
                         self.connection = None;
                     }
                     Fault::Ambiguous(error) => {
-                        tracing::warn!(%error, "a commit failed; it may have been written all the same");
+                        tracing::warn!(%error, "a commit failed, which leaves it open; the log is opened again");
                         self.connection = None;
                     }
                 }
-                jobs.into_iter().for_each(|job| job.settle(Some(&fault)));
+                Some(fault)
             }
         }
     }
 
     /// Looks for what other processes have appended. Blocks.
     fn look(&mut self) {
-        let Some(connection) = self.connection() else { return };
-        match read::position(connection) {
-            Ok(position) => self.tell(position),
-            Err(error) => {
-                tracing::warn!(%error, "the log could not be read");
+        match self.connection().map(|connection| read::position(connection)) {
+            None => {}
+            Some(Ok(position)) => self.tell(position),
+            Some(Err(error)) => {
+                tracing::warn!(%error, "the log could not be read and is opened again");
                 self.connection = None;
             }
         }

@@ -30,6 +30,8 @@ pub(super) struct Expire {
 pub(super) enum Fault {
     /// Another connection holds the write lock; nothing was written and the connection is fine.
     Locked,
+    /// There is no connection, and none could be opened.
+    Unopened,
     /// Nothing was written; the connection may be broken.
     Undone(rusqlite::Error),
     /// The commit failed: it may have been written.
@@ -71,14 +73,14 @@ impl Job {
         let refused = match fault {
             None => None,
             Some(Fault::Locked) => Some(Error::unavailable("another process is writing to the log")),
-            Some(Fault::Undone(_)) => Some(Error::unavailable("the log could not be written")),
+            Some(Fault::Unopened | Fault::Undone(_)) => Some(Error::unavailable("the log could not be written")),
             Some(Fault::Ambiguous(_)) => Some(Error::new(ErrorKind::Indeterminate, "a commit failed")),
         };
         match self {
             Self::Append { answer, outcome, .. } => {
                 let outcome = match fault {
                     None => outcome,
-                    Some(Fault::Locked | Fault::Undone(_)) => Appended::Busy,
+                    Some(Fault::Locked | Fault::Unopened | Fault::Undone(_)) => Appended::Busy,
                     Some(Fault::Ambiguous(_)) => Appended::Unknown,
                 };
                 let _ = answer.send(outcome);

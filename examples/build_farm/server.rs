@@ -1,0 +1,44 @@
+//! The farm's server: a single instance on a durable log. Killed and started again, it goes on where it was.
+
+use std::io;
+use std::path::Path;
+
+use http::HeaderMap;
+use outlast::key::Principal;
+use outlast::log::SqliteLog;
+use outlast::server::{Server, Unauthenticated};
+use tokio::net::TcpListener;
+
+use crate::address;
+use crate::failure::Failure;
+use crate::handlers::Farm;
+use crate::lifeline::{self, Notice};
+use crate::principals::Tokens;
+use crate::view::View;
+
+/// Serves until it is dropped.
+pub(crate) async fn run(directory: &Path, tokens: Tokens) -> Result<(), Failure> {
+    let log = SqliteLog::open(directory.join("farm.sqlite")).await?;
+    let view = View::new();
+    let routes = Farm::new(log.clone()).routes(view.shown());
+    let authenticate = move |headers: &HeaderMap| {
+        let name = tokens.holder(headers).ok_or(Unauthenticated::Refused)?;
+        Principal::new(name).map_err(|_| Unauthenticated::Refused)
+    };
+    let server = Server::builder(log).authenticate(authenticate).project(view).service(routes).start().await?;
+    let listener = listen(directory).await?;
+    let address = listener.local_addr()?;
+    address::publish(directory, address)?;
+    lifeline::tell(&Notice::Listening(address));
+    Ok(axum::serve(listener, server.router()).await?)
+}
+
+/// A port of the system's choice, and another one than before: whoever comes back must ask where it is.
+async fn listen(directory: &Path) -> io::Result<TcpListener> {
+    let listener = TcpListener::bind("127.0.0.1:0").await?;
+    match address::current(directory) {
+        // While the old port is held, the system chooses another.
+        Ok(before) if before == listener.local_addr()? => TcpListener::bind("127.0.0.1:0").await,
+        Ok(_) | Err(_) => Ok(listener),
+    }
+}

@@ -1,0 +1,43 @@
+//! The words of answers without a record. None shows anything of another call, or of a credential.
+
+use std::time::Duration;
+
+use crate::wire::{RefusalCode, Refused};
+
+const fn new(code: RefusalCode, detail: String) -> Refused {
+    Refused { code, detail, retry_after: None }
+}
+
+pub(crate) fn invalid(detail: impl Into<String>) -> Refused {
+    new(RefusalCode::Invalid, detail.into())
+}
+
+pub(crate) fn key_conflict() -> Refused {
+    new(RefusalCode::KeyConflict, "key: expected one that is not bound to another command".into())
+}
+
+pub(crate) fn not_found() -> Refused {
+    new(RefusalCode::NotFound, "no command of this key was accepted".into())
+}
+
+pub(crate) fn expired() -> Refused {
+    new(RefusalCode::Expired, "minted: expected a time within the service's retention".into())
+}
+
+pub(crate) fn denied(detail: impl Into<String>) -> Refused {
+    new(RefusalCode::Denied, detail.into())
+}
+
+pub(crate) fn unavailable(detail: impl Into<String>) -> Refused {
+    new(RefusalCode::Unavailable, detail.into())
+}
+
+pub(crate) fn log_unavailable() -> Refused {
+    unavailable("the log is unavailable")
+}
+
+/// More than a connection may have of `what`.
+pub(crate) fn over_limit(what: &str, limit: usize) -> Refused {
+    let detail = format!("{what}: expected at most {limit} on one connection");
+    Refused { retry_after: Some(Duration::from_secs(1)), ..new(RefusalCode::RateLimited, detail) }
+}

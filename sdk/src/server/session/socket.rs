@@ -1,0 +1,109 @@
+//! A connection's frames, with a bound on every write.
+
+use std::time::Duration;
+
+use futures::{SinkExt, StreamExt};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
+use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig};
+use tokio_tungstenite::tungstenite::{Error as WsError, Message, Utf8Bytes};
+
+use crate::env::Env;
+use crate::wire::MAX_FRAME;
+
+/// How long the peer may take none of what is written.
+const WRITE_STALL: Duration = Duration::from_secs(10);
+
+/// tungstenite's default buffers would cost every idle connection more than 128 KiB.
+const BUFFER: usize = 4 << 10;
+
+/// The connection has ended, or has to.
+#[derive(Debug)]
+pub(super) struct Closed;
+
+/// What came in.
+#[derive(Debug)]
+pub(super) enum Inbound {
+    Text(Utf8Bytes),
+    /// A frame that this protocol has no use for.
+    Binary,
+    /// A WebSocket ping or pong, answered already.
+    Control,
+}
+
+pub(super) struct Socket<S> {
+    stream: WebSocketStream<S>,
+    env: Env,
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
+    /// The server's side of an upgraded connection.
+    pub(super) async fn new(io: S, env: Env) -> Self {
+        let config = WebSocketConfig::default()
+            .read_buffer_size(BUFFER)
+            .write_buffer_size(BUFFER)
+            .max_write_buffer_size(2 * MAX_FRAME)
+            .max_message_size(Some(MAX_FRAME))
+            .max_frame_size(Some(MAX_FRAME));
+        Self { stream: WebSocketStream::from_raw_socket(io, Role::Server, Some(config)).await, env }
+    }
+
+    /// The next frame.
+    ///
+    /// # Cancel safety
+    /// Safe: a frame is taken or it is not.
+    pub(super) async fn next(&mut self) -> Result<Inbound, Closed> {
+        match self.stream.next().await {
+            Some(Ok(Message::Text(text))) => Ok(Inbound::Text(text)),
+            Some(Ok(Message::Binary(_))) => Ok(Inbound::Binary),
+            Some(Ok(Message::Ping(_) | Message::Pong(_) | Message::Close(_) | Message::Frame(_))) => {
+                Ok(Inbound::Control)
+            }
+            Some(Err(WsError::Capacity(e))) => {
+                tracing::debug!(error = %e, "a frame is too large");
+                self.close(CloseCode::Size).await;
+                Err(Closed)
+            }
+            Some(Err(_)) | None => Err(Closed),
+        }
+    }
+
+    /// Hands a text frame over; it may stay in a small buffer until [`flush`](Self::flush).
+    pub(super) async fn feed(&mut self, text: String) -> Result<(), Closed> {
+        let until = self.env.instant() + WRITE_STALL;
+        tokio::select! {
+            fed = self.stream.feed(Message::text(text)) => fed.map_err(|_| Closed),
+            () = self.env.sleep_until(Some(until)) => Err(stalled()),
+        }
+    }
+
+    /// Writes what was handed over.
+    pub(super) async fn flush(&mut self) -> Result<(), Closed> {
+        let until = self.env.instant() + WRITE_STALL;
+        tokio::select! {
+            flushed = self.stream.flush() => flushed.map_err(|_| Closed),
+            () = self.env.sleep_until(Some(until)) => Err(stalled()),
+        }
+    }
+
+    /// Says goodbye and waits a moment for the peer's.
+    pub(super) async fn close(&mut self, code: CloseCode) {
+        let until = self.env.instant() + Duration::from_secs(1);
+        let goodbye = async {
+            let frame = CloseFrame { code, reason: Utf8Bytes::default() };
+            if self.stream.close(Some(frame)).await.is_ok() {
+                while self.stream.next().await.is_some_and(|frame| frame.is_ok()) {}
+            }
+        };
+        tokio::select! {
+            () = goodbye => {}
+            () = self.env.sleep_until(Some(until)) => {}
+        }
+    }
+}
+
+fn stalled() -> Closed {
+    tracing::debug!(bound = ?WRITE_STALL, "a client takes nothing: its connection is dropped");
+    Closed
+}

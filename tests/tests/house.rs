@@ -1,0 +1,120 @@
+//! The house keeps what its documents say.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_path_buf()
+}
+
+fn read(path: &str) -> String {
+    std::fs::read_to_string(root().join(path)).unwrap_or_else(|e| panic!("{path}: {e}"))
+}
+
+fn metadata() -> Value {
+    let out = Command::new(env!("CARGO"))
+        .args(["metadata", "--format-version", "1", "--all-features", "--locked", "--offline"])
+        .current_dir(root())
+        .output()
+        .unwrap();
+    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+    serde_json::from_slice(&out.stdout).unwrap()
+}
+
+fn version(text: &str) -> Vec<u64> {
+    let mut parts: Vec<u64> = text.split('.').map(|part| part.parse().unwrap()).collect();
+    parts.resize(3, 0);
+    parts
+}
+
+/// Every package that the library itself needs, its own dev-dependencies left out.
+fn needed_by_library(metadata: &Value) -> Vec<&Value> {
+    let packages = metadata["packages"].as_array().unwrap();
+    let nodes = metadata["resolve"]["nodes"].as_array().unwrap();
+    let start = packages.iter().find(|p| p["name"] == "outlast").unwrap()["id"].as_str().unwrap();
+    let (mut seen, mut todo) = (BTreeSet::from([start]), vec![start]);
+    while let Some(id) = todo.pop() {
+        let node = nodes.iter().find(|n| n["id"] == id).unwrap();
+        for dep in node["deps"].as_array().unwrap() {
+            let kinds = dep["dep_kinds"].as_array().unwrap();
+            let id = dep["pkg"].as_str().unwrap();
+            if kinds.iter().any(|kind| kind["kind"].is_null()) && seen.insert(id) {
+                todo.push(id);
+            }
+        }
+    }
+    packages.iter().filter(|p| seen.contains(p["id"].as_str().unwrap()) && p["name"] != "outlast").collect()
+}
+
+/// `rust-version` is the highest that the library's own dependencies ask for, and the README says so.
+#[test]
+fn the_rust_version_is_what_the_dependencies_ask_for() {
+    let metadata = metadata();
+    let asked = needed_by_library(&metadata)
+        .into_iter()
+        .filter_map(|p| p["rust_version"].as_str())
+        .max_by_key(|v| version(v))
+        .unwrap()
+        .to_owned();
+    let packages = metadata["packages"].as_array().unwrap();
+    let stated = packages.iter().find(|p| p["name"] == "outlast").unwrap()["rust_version"].as_str().unwrap();
+    assert_eq!(version(stated), version(&asked));
+    assert!(read("README.md").contains(&format!("needs Rust {stated}")));
+}
+
+/// Each direct dependency has its line in the README's table.
+#[test]
+fn every_dependency_says_why_it_is_there() {
+    let readme = read("README.md");
+    let table = readme.split("## Dependencies").nth(1).unwrap().split("\n## ").next().unwrap();
+    let metadata = metadata();
+    let members = ["outlast", "outlast-examples", "outlast-tests"];
+    for package in metadata["packages"].as_array().unwrap().iter().filter(|p| members.iter().any(|m| p["name"] == *m)) {
+        for dep in package["dependencies"].as_array().unwrap() {
+            let name = dep["name"].as_str().unwrap();
+            let said = table.split(|c: char| !(c.is_alphanumeric() || c == '-' || c == '_')).any(|word| word == name);
+            assert!(said || name == "outlast", "{name} is not in the README's table");
+        }
+    }
+}
+
+/// Each promise that is claimed has a test that names it.
+#[test]
+fn every_promise_has_a_test_that_names_it() {
+    let mut tests = String::new();
+    for dir in ["sdk/src", "tests", "examples"] {
+        collect(&root().join(dir), &mut tests);
+    }
+    let named: BTreeSet<&str> = tests
+        .lines()
+        .filter(|line| line.trim_start().starts_with("///") || line.contains("fn "))
+        .flat_map(|line| line.split(|c: char| !(c.is_alphanumeric() || c == '-')))
+        .collect();
+    let promises =
+        "R1 R2 R3 R4 R5 R6 R7 R8 R9 W1 W2 W3 W4 W5 W6 W7 W8 W9 K1 K2 K3 S1 S2 S3 S4 S6 FC-29 FC-32 FC-48 FC-49";
+    for promise in promises.split(' ') {
+        assert!(named.contains(promise), "no test names {promise}");
+    }
+}
+
+/// The text of every file that has tests, from its first test on.
+fn collect(dir: &Path, out: &mut String) {
+    for entry in std::fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            if path.file_name().is_some_and(|name| name != "target") {
+                collect(&path, out);
+            }
+        } else if path.extension().is_some_and(|ext| ext == "rs") && path.file_name().is_some_and(|f| f != "house.rs") {
+            let text = std::fs::read_to_string(&path).unwrap();
+            if let Some(at) = text.find("#[test]").into_iter().chain(text.find("#[tokio::test")).min() {
+                // The doc comment above the first test belongs to it.
+                out.push_str(&text[text[..at].rfind("\n\n").unwrap_or(0)..]);
+                out.push('\n');
+            }
+        }
+    }
+}
