@@ -54,18 +54,25 @@ impl Router {
     pub(super) async fn run(mut self, parts: Parts) {
         let mut driver = Driver::start(parts);
         let mut handles = true;
-        while handles || !self.reads.is_empty() || !self.commands.is_empty() {
+        'run: while handles || !self.reads.is_empty() || !self.commands.is_empty() {
             let deadline = [self.reads.deadline(), self.commands.deadline()].into_iter().flatten().min();
             tokio::select! {
-                happening = driver.next() => match happening {
-                    Happening::Frame(text) => self.on_frame(&mut driver, &text),
-                    Happening::State(state) => {
-                        self.on_state(&mut driver, state);
-                        if matches!(self.link, LinkState::Closed) {
-                            break;
+                happening = driver.next() => {
+                    // With what came with it: a batch is bounded, and nothing else has to wait longer than for one.
+                    let mut next = Some(happening);
+                    while let Some(happening) = next {
+                        match happening {
+                            Happening::Frame(text) => self.on_frame(&mut driver, &text),
+                            Happening::State(state) => {
+                                self.on_state(&mut driver, state);
+                                if matches!(self.link, LinkState::Closed) {
+                                    break 'run;
+                                }
+                            }
                         }
+                        next = driver.ready();
                     }
-                },
+                }
                 request = self.mailbox.recv(), if handles => match request {
                     Some(Request::Close) => break,
                     Some(request) => self.on_request(&mut driver, request),
