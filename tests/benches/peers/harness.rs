@@ -2,7 +2,8 @@
 //!
 //! Not criterion: it measures one side to the end, then the next, so that whatever else the machine does in
 //! between ends up in the comparison, and it does not print the ratio of two sides. Here each round runs
-//! every side once (A, B, A, B, ..), and a ratio is of two neighbours in one round.
+//! every side once (A, B, A, B, ..), and a ratio is of two neighbours in one round. Who comes first rotates, so
+//! that no side always follows the same other one.
 
 use std::time::{Duration, Instant};
 
@@ -66,7 +67,9 @@ impl Bench {
 
     /// Whether the case `name` is to run.
     pub(crate) fn wants(&self, name: &str) -> bool {
-        let wanted = self.filters.is_empty() || self.filters.iter().any(|part| name.contains(part.as_str()));
+        // Not any part of a name: `append/1` is not to choose `append/100`.
+        let group = name.split('/').next();
+        let wanted = self.filters.is_empty() || self.filters.iter().any(|f| f == name || Some(f.as_str()) == group);
         if wanted && self.list {
             println!("{name}: benchmark");
         }
@@ -80,7 +83,16 @@ impl Bench {
 
     /// Runs rounds of all `sides` in turn for about `budget` and prints how the first compares with each other.
     pub(crate) fn compare(&self, name: &str, item: &str, budget: Duration, mut sides: Vec<Side<'_>>) {
-        let mut round = || sides.iter_mut().map(|side| (side.round)()).collect::<Vec<_>>();
+        let mut first = 0;
+        let mut round = || {
+            let mut samples = vec![None; sides.len()];
+            for i in 0..sides.len() {
+                let i = (first + i) % sides.len();
+                samples[i] = Some((sides[i].round)());
+            }
+            first += 1;
+            samples.into_iter().flatten().collect::<Vec<Sample>>()
+        };
         if !self.measure {
             round();
             return println!("{name}: ran");
@@ -89,13 +101,33 @@ impl Bench {
         while warm.elapsed() < budget / 8 {
             round();
         }
-        let (start, mut rounds) = (Instant::now(), Vec::new());
+        let (start, waited, mut rounds) = (Instant::now(), waited_for_cpu(), Vec::new());
         while rounds.len() < LEAST_ROUNDS || (rounds.len() < MOST_ROUNDS && start.elapsed() < budget) {
             rounds.push(round());
         }
+        let (elapsed, waited) =
+            (start.elapsed(), waited_for_cpu().zip(waited).map(|(now, then)| now.saturating_sub(then)));
         let names: Vec<_> = sides.iter().map(|side| side.name).collect();
         print(name, item, &names, &rounds);
+        if let Some(waited) = waited {
+            println!(
+                "  in {elapsed:.1?} the threads waited {waited:.1?} for a processor; much of it means a busy machine, no result"
+            );
+        }
     }
+}
+
+/// How long the threads of this process have been ready to run and did not, where the system says so (Linux).
+///
+/// On a busy machine this is most of what a benchmark that sleeps on a disk measures.
+fn waited_for_cpu() -> Option<Duration> {
+    let mut waited = 0;
+    for task in std::fs::read_dir("/proc/self/task").ok()?.flatten() {
+        // Time on a processor, time waiting for one, both in ns; a thread may have ended meanwhile.
+        let stat = std::fs::read_to_string(task.path().join("schedstat")).unwrap_or_default();
+        waited += stat.split_whitespace().nth(1).and_then(|ns| ns.parse::<u64>().ok()).unwrap_or(0);
+    }
+    Some(Duration::from_nanos(waited))
 }
 
 fn print(name: &str, item: &str, sides: &[&str], rounds: &[Vec<Sample>]) {

@@ -1,7 +1,7 @@
 //! What the crate costs beside doing the same by hand: fan-out, ingest and append, each next to its peer.
 //!
 //! `cargo bench -p outlast-tests [FILTER]` measures; as a test (`cargo test`, or `--test`) each case runs one
-//! tiny round. A case is chosen by a part of its name: `fanout`, `append/100`.
+//! tiny round. A filter is a case or a group of them: `append/100`, `fanout`.
 
 mod append;
 mod fanout;
