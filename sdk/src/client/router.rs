@@ -27,9 +27,17 @@ pub(super) struct Router {
     link: LinkState,
     /// What the link's welcome said, held against what had been seen before it.
     lineage: Option<Lineage>,
-    /// The highest sequence ever seen of each log: a head below it is another history.
-    seen: HashMap<LogId, Seq>,
+    seen: HashMap<LogId, Seen>,
     alarm: Alarm,
+}
+
+/// What was seen of one log.
+#[derive(Default)]
+struct Seen {
+    /// The newest sequence of the present history.
+    newest: Seq,
+    /// How often the head went back.
+    history: u32,
 }
 
 impl Router {
@@ -224,12 +232,18 @@ impl Router {
         self.link.welcome().map(|welcome| welcome.log)
     }
 
-    /// The head is held against what was seen before this link: what is seen on it grows beyond its welcome.
-    fn lineage_of(&self, welcome: &Welcome) -> Lineage {
+    /// Holds the welcome's head against what was seen before: below it begins another history (R4, W2).
+    fn lineage_of(&mut self, welcome: &Welcome) -> Lineage {
+        let seen = self.seen.entry(welcome.log).or_default();
+        if welcome.head < seen.newest {
+            tracing::warn!(log = %welcome.log, head = welcome.head, seen = seen.newest, "the log's head went back");
+            seen.history += 1;
+            seen.newest = welcome.head;
+        }
+        let history = seen.history;
         Lineage {
             log: welcome.log,
-            head: welcome.head,
-            highest_seen: self.seen.get(&welcome.log).copied().unwrap_or(0),
+            history,
             durable: welcome.durable,
             retention: welcome.retention,
             principal: welcome.principal.clone(),
@@ -238,7 +252,7 @@ impl Router {
 
     fn saw(&mut self, log: LogId, seq: Seq) {
         let seen = self.seen.entry(log).or_default();
-        *seen = (*seen).max(seq);
+        seen.newest = seen.newest.max(seq);
     }
 
     fn saw_cursor(&mut self, at: Cursor) {

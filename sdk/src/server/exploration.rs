@@ -126,7 +126,6 @@ struct World {
     client: client::Machine,
     /// The question whose answers are wanted.
     asked: Ask,
-    highest_seen: Seq,
     may_cancel: bool,
     released: bool,
 
@@ -261,7 +260,6 @@ impl World {
             bound,
             client: client::Machine::new(settings(client::Origin::Call)),
             asked: Ask::default(),
-            highest_seen: 0,
             may_cancel: true,
             released: false,
             connection: None,
@@ -346,9 +344,6 @@ impl World {
         // Its driver has forgotten earlier questions.
         if ask != self.asked {
             return;
-        }
-        if let Told::Answer(report) | Told::News(report) = &told {
-            self.highest_seen = self.highest_seen.max(report.at);
         }
         self.tell_client(match told {
             Told::Answer(report) | Told::News(report) => client::Event::Report(report),
@@ -492,7 +487,6 @@ impl World {
         }
         self.client = client::Machine::new(settings(origin));
         self.asked = Ask::default();
-        self.highest_seen = 0;
         self.released = false;
         self.tell_client(client::Event::Called);
     }
@@ -562,11 +556,9 @@ impl World {
                 moves.push(self.then("connect", |w| {
                     let (to_server, to_client) = (VecDeque::new(), VecDeque::new());
                     w.connection = Some(Connection { to_server, to_client, open: None });
-                    w.highest_seen = w.highest_seen.max(w.disk.store.head_of_log());
                     w.tell_client(client::Event::Linked(Lineage {
                         log: w.disk.store.id(),
-                        head: w.disk.store.head_of_log(),
-                        highest_seen: w.highest_seen,
+                        history: 0,
                         durable: true,
                         retention: RETENTION,
                         principal: principal(),
@@ -792,13 +784,14 @@ fn every_run_of_a_command_that_goes_on() {
     explore_and_tell(Work::GoesOn, ANY_TIME, 1);
 }
 
-/// With more faults in one run.
+/// With more faults in one run, which takes minutes: only when `OUTLAST_EXPLORE=deep` asks for it.
 #[test]
-#[ignore = "takes minutes"]
 fn every_run_with_more_faults() {
-    explore_and_tell(Work::AtOnce, NEVER, 3);
-    explore_and_tell(Work::AtOnce, ANY_TIME, 3);
-    explore_and_tell(Work::GoesOn, ANY_TIME, 2);
+    if std::env::var("OUTLAST_EXPLORE").is_ok_and(|how| how == "deep") {
+        explore_and_tell(Work::AtOnce, NEVER, 3);
+        explore_and_tell(Work::AtOnce, ANY_TIME, 3);
+        explore_and_tell(Work::GoesOn, ANY_TIME, 2);
+    }
 }
 
 fn explore_and_tell(work: Work, bound: Duration, faults: u8) {
