@@ -87,6 +87,10 @@ impl Router {
                     None => handles = false,
                 },
                 () = self.reads.next_unobserved() => {}
+                id = self.commands.next_unobserved() => {
+                    let event = CommandEvent::HandleDropped;
+                    self.commands.tell(id, event, &mut |frame: &ClientFrame<'_>| driver.send(frame));
+                }
                 () = self.alarm.wait(deadline) => {
                     let mut send = |frame: &ClientFrame<'_>| driver.send(frame);
                     self.reads.on_deadline(&mut send);
@@ -128,10 +132,6 @@ impl Router {
             }
             Request::Cancel(id) => {
                 self.commands.tell(id, CommandEvent::Cancel, &mut |frame: &ClientFrame<'_>| driver.send(frame));
-            }
-            Request::Dropped(id) => {
-                let event = CommandEvent::HandleDropped;
-                self.commands.tell(id, event, &mut |frame: &ClientFrame<'_>| driver.send(frame));
             }
             Request::Close => {}
         }
