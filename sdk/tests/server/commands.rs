@@ -206,6 +206,8 @@ async fn w7_w8_refusals_leave_no_record() {
     let mut peer = Peer::connect(&server, "alice").await;
     let unknown = peer.call(1, "farm.v1/nothing", "k", json!({})).await;
     assert_eq!((&unknown["type"], &unknown["code"]), (&json!("refused"), &json!("invalid")));
+    let long = peer.call(1, &"x".repeat(100_000), "k", json!({})).await;
+    assert!(long["detail"].as_str().unwrap().len() < 200, "it is not sent back");
     let wrong = peer.call(2, "farm.v1/touch", "k", json!({"id": 7})).await;
     assert!(wrong["detail"].as_str().unwrap().starts_with("id:"), "{wrong}");
     let twice = r#"{"type":"call","call":3,"method":"farm.v1/touch","params":{"id":"a","id":"b"},"key":"k",
