@@ -23,4 +23,4 @@ pub use supervisor::Supervisor;
 pub use timers::{LivenessTimer, SupervisorTimer};
 
 #[cfg(feature = "client")]
-pub(crate) use driver::{Driver, Happening, Parts, check_url};
+pub(crate) use driver::{Driver, Happening, Parts, Schedule as Policy, check_url};

@@ -172,9 +172,15 @@ impl Server {
     /// has passed; then they are closed with code 1012.
     ///
     /// # Cancel safety
-    /// Dropping the future leaves the server draining; calling it again goes on.
+    /// Dropping the future changes nothing: the drain goes on as a task of the server.
     pub async fn drain(&self) {
-        drain::drain(&self.owner.core).await;
+        let (core, (done, drained)) = (Arc::clone(&self.owner.core), tokio::sync::oneshot::channel::<()>());
+        self.owner.tasks.spawn(async move {
+            drain::drain(&core).await;
+            drop(done);
+        });
+        // It ends without a word, by the drain's end or the server's.
+        let _ = drained.await;
     }
 
     /// Completes when it serves no more: after a [`drain`](Self::drain), or because a [`Projection`] panicked. A process

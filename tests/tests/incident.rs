@@ -204,3 +204,46 @@ async fn r9_a_wait_that_cannot_be_helped_says_so_at_once() {
     JobsClient::new(&client).bump("a").await.unwrap();
     assert!(asked.elapsed() >= Duration::from_secs(59), "R8: not before the hint");
 }
+
+/// R8: a policy of the caller's says the delays, and the default goes on when it has no more: recovery does not give up.
+#[tokio::test(start_paused = true)]
+async fn r8_an_iterator_of_delays_is_a_policy() {
+    let world = World::new(12);
+    let mut delays = [7, 7, 7].into_iter().map(Duration::from_secs);
+    let client = world.client("ws://jobs/").schedule(move |_, _| delays.next()).open().unwrap();
+    tokio::time::sleep(Duration::from_millis(20_900)).await;
+    assert_eq!(world.net.connects("jobs"), 3, "dialed at 0, 7 and 14 s");
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert!(world.net.connects("jobs") > 10, "the default goes on");
+    let _life = world.serve("jobs").await;
+    JobsClient::new(&client).bump("a").await.unwrap();
+}
+
+/// W4, S6 (MACHINES row 24): nothing new is sent to a service that is going away; it is sent to the next one.
+#[tokio::test(start_paused = true)]
+async fn s6_a_command_called_during_a_drain_goes_to_the_next_server() {
+    let world = World::new(13);
+    let server = world.server().await;
+    let life = outlast::testing::Life::serve(&world.net, "jobs", server.router());
+    let client = world.client("ws://jobs/").open().unwrap();
+    let jobs = JobsClient::new(&client);
+    jobs.bump("a").await.unwrap();
+    // A call in flight holds the drain up: the handler of `wait` is slow.
+    let slow = jobs.wait("a", Duration::from_secs(5));
+    settle().await;
+    let draining = {
+        let server = server.clone();
+        tokio::spawn(async move { server.drain().await })
+    };
+    settle().await;
+    let late = jobs.bump("a");
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let state = late.state().latest();
+    assert_eq!(state.last().unwrap().delivery(), outlast::command::Delivery::Queued, "nothing was sent");
+    slow.await.unwrap();
+    draining.await.unwrap();
+    life.kill();
+    let _life = world.serve("jobs").await;
+    late.await.unwrap();
+    assert_eq!(jobs.job("a").until(|job| job.bumps == 2).await.unwrap().bumps, 2);
+}

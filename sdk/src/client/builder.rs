@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::Client;
 use super::router::Router;
 use super::shared::Shared;
-use crate::connection::{Credentials, Discover, Parts, check_url, liveness, supervisor};
+use crate::connection::{Credentials, Discover, Parts, Policy, check_url, liveness, supervisor};
 use crate::env::Env;
 use crate::error::{Error, ErrorKind};
 use crate::observe::machine as reads;
@@ -23,7 +23,9 @@ pub struct ClientBuilder {
     root_certificates: Vec<u8>,
     supervisor: supervisor::Config,
     liveness: liveness::Config,
+    schedule: Option<Policy>,
     reads: reads::Settings,
+    clock_error: Duration,
     idle: Duration,
 }
 
@@ -37,7 +39,9 @@ impl ClientBuilder {
             root_certificates: Vec::new(),
             supervisor: supervisor::Config::default(),
             liveness: liveness::Config::default(),
+            schedule: None,
             reads: reads::Settings::default(),
+            clock_error: Duration::from_secs(30),
             idle: Duration::from_secs(30),
         }
     }
@@ -70,6 +74,21 @@ impl ClientBuilder {
     /// How connecting is bounded and spaced.
     pub fn supervisor(mut self, config: supervisor::Config) -> Self {
         self.supervisor = config;
+        self
+    }
+
+    /// A policy of one's own for the delay before the next round of dials: from the outage so far, and how often a delay
+    /// was needed in it, the next delay. Any iterator will do: `.schedule(move |_, _| delays.next())`. After `None` the
+    /// default goes on, since recovery does not give up (R8); a `Retry-After` is kept to in any case.
+    pub fn schedule(mut self, policy: impl FnMut(Duration, u32) -> Option<Duration> + Send + 'static) -> Self {
+        self.schedule = Some(Box::new(policy));
+        self
+    }
+
+    /// sigma: the bound on the error of this machine's clock. A command is not resent in the last two sigma of the
+    /// service's retention (W2). Default 30 s.
+    pub fn clock_error(mut self, sigma: Duration) -> Self {
+        self.clock_error = sigma;
         self
     }
 
@@ -108,8 +127,9 @@ impl ClientBuilder {
             root_certificates: self.root_certificates,
             supervisor: self.supervisor,
             liveness: self.liveness,
+            schedule: self.schedule,
         };
-        let (shared, ends) = Shared::new(env);
+        let (shared, ends) = Shared::new(env, self.clock_error);
         let router = Router::new(&shared, ends, self.reads, self.idle);
         // The task ends with its runtime, or once the client is closed, or once nobody needs it any more.
         runtime.spawn(async move { router.run(parts).await });

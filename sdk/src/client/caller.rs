@@ -113,7 +113,8 @@ impl Caller {
         self.explicit.as_ref().map_or_else(|| CommandKey::minted(id), |scope| scope.key().clone())
     }
 
-    fn start(&self, settings: Settings, body: Option<Body>) -> Command {
+    fn start(&self, mut settings: Settings, body: Option<Body>) -> Command {
+        settings.sigma = self.shared.clock_error;
         let key = settings.key.clone();
         let id = self.shared.next_id();
         let (publisher, state) = crate::observe::channel();

@@ -110,7 +110,7 @@ impl Router {
         match request {
             Request::Read(new) => {
                 let link = match &self.link {
-                    LinkState::Up { welcome, .. } | LinkState::Draining { welcome, .. } => Some(linked(welcome)),
+                    LinkState::Up { welcome, .. } | LinkState::Draining { welcome, .. } => Some(linked(welcome, false)),
                     LinkState::Connecting { cause, .. } => cause.clone().map(|cause| unlinked(cause, driver)),
                     LinkState::Down { cause, .. } => Some(unlinked(cause.clone(), driver)),
                     LinkState::Denied { .. } => Some(ReadEvent::Denied),
@@ -146,10 +146,12 @@ impl Router {
         match &state {
             LinkState::Up { .. } | LinkState::Draining { .. } if !changed => {}
             LinkState::Up { welcome, .. } => {
+                let before = self.seen.get(&welcome.log).map_or(0, |seen| seen.history);
                 let lineage = self.lineage_of(welcome);
+                let restored = lineage.history != before;
                 self.lineage = Some(lineage.clone());
                 self.saw(welcome.log, welcome.head);
-                self.reads.tell_all(&linked(welcome), &mut send);
+                self.reads.tell_all(&linked(welcome, restored), &mut send);
                 self.commands.tell_all(&CommandEvent::Linked(lineage), &mut send);
             }
             LinkState::Draining { .. } => self.commands.tell_all(&CommandEvent::Draining, &mut send),
@@ -262,8 +264,8 @@ impl Router {
     }
 }
 
-fn linked(welcome: &Welcome) -> ReadEvent {
-    ReadEvent::Linked { log: welcome.log, epoch: welcome.epoch, head: welcome.head, durable: welcome.durable }
+fn linked(welcome: &Welcome, restored: bool) -> ReadEvent {
+    ReadEvent::Linked { log: welcome.log, epoch: welcome.epoch, head: welcome.head, durable: welcome.durable, restored }
 }
 
 fn unlinked(cause: Cause, driver: &Driver) -> ReadEvent {

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
@@ -32,6 +33,7 @@ pub(super) struct Ends {
 /// What a client's handles share. The router holds none of it, so it ends when nobody needs it.
 pub(super) struct Shared {
     pub(super) env: Env,
+    pub(super) clock_error: Duration,
     pub(super) connection: Observable<LinkState>,
     pub(super) watermark: Watermark,
     mailbox: mpsc::UnboundedSender<Request>,
@@ -40,11 +42,12 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    pub(super) fn new(env: Env) -> (Arc<Self>, Ends) {
+    pub(super) fn new(env: Env, clock_error: Duration) -> (Arc<Self>, Ends) {
         let (mailbox, inbox) = mpsc::unbounded_channel();
         let (publisher, connection) = crate::observe::channel();
         let shared = Self {
             env,
+            clock_error,
             connection,
             watermark: Watermark::new(),
             mailbox,

@@ -12,7 +12,7 @@ use tokio_tungstenite::tungstenite::Utf8Bytes;
 use url::Url;
 
 use super::supervisor::{self, Attempt, DialPhase, Generation};
-use super::{Address, Credential, Credentials, Discover, Endpoint, LinkState, Liveness, Supervisor, liveness};
+use super::{Address, Credential, Credentials, Discover, Endpoint, LinkState, Liveness, Supervisor, backoff, liveness};
 use crate::env::{Alarm, Env};
 use crate::error::{Cause, Error, Phase};
 use crate::machine::{Machine, Monotonic};
@@ -37,7 +37,11 @@ pub(crate) struct Parts {
     pub(crate) root_certificates: Vec<u8>,
     pub(crate) supervisor: supervisor::Config,
     pub(crate) liveness: liveness::Config,
+    pub(crate) schedule: Option<Schedule>,
 }
+
+/// The caller's policy: from the outage so far and how often a delay was needed in it, the next delay.
+pub(crate) type Schedule = Box<dyn FnMut(Duration, u32) -> Option<Duration> + Send>;
 
 /// What [`Driver::next`] has to tell.
 #[derive(Debug)]
@@ -103,6 +107,8 @@ impl Driver {
     /// Starts to connect. Inside a tokio runtime.
     pub(crate) fn start(mut parts: Parts) -> Self {
         parts.supervisor.credential_source = parts.credentials.is_some();
+        parts.supervisor.schedule =
+            if parts.schedule.is_some() { backoff::Schedule::Asked } else { backoff::Schedule::Default };
         let now = parts.env.now();
         let (entered, reported) = mpsc::unbounded_channel();
         Self {
@@ -198,6 +204,8 @@ impl Driver {
 
     /// Ends the link because of a frame that could not be read: what it said would be missing for good otherwise.
     pub(crate) fn reject(&mut self, detail: Arc<str>) {
+        // What came behind it counts no more: a watermark there would vouch for the value that is missing.
+        self.ready.retain(|happening| matches!(happening, Happening::State(_)));
         self.lose(Cause::Undecodable { detail }, None, None);
     }
 
@@ -384,8 +392,10 @@ impl Driver {
                         );
                     }
                 }
-                // No policy of the caller's can be set yet, so the default schedule goes on.
-                supervisor::Action::AskDelay { .. } => self.tell(supervisor::Event::Delay(None), None),
+                supervisor::Action::AskDelay { outage, failures } => {
+                    let delay = self.parts.schedule.as_mut().and_then(|schedule| schedule(outage, failures));
+                    self.tell(supervisor::Event::Delay(delay), None);
+                }
                 supervisor::Action::Disconnect { link, code } => self.disconnect(link, code),
                 supervisor::Action::Publish(state) => self.ready.push_back(Happening::State(state)),
             }

@@ -64,6 +64,8 @@ struct Link {
     head: Seq,
     /// Whether that log outlives the service's process.
     durable: bool,
+    /// Whether it is another history of that name than before.
+    restored: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -135,8 +137,8 @@ impl crate::machine::Machine for Machine {
         match self.state {
             State::Ended => {}
             State::Unlinked => match event {
-                Event::Linked { log, epoch, head, durable } => {
-                    self.link(now, Link { log, epoch, head, durable }, &mut out);
+                Event::Linked { log, epoch, head, durable, restored } => {
+                    self.link(now, Link { log, epoch, head, durable, restored }, &mut out);
                 }
                 Event::Unlinked { cause, not_before } => self.doubt(now, cause, not_before, &mut out),
                 Event::Denied => self.end(End::Denied, &mut out),
@@ -150,10 +152,10 @@ impl crate::machine::Machine for Machine {
                 | Event::Tick => {}
             },
             State::Linked(link, sub) => match event {
-                Event::Linked { log, epoch, head, durable } => {
+                Event::Linked { log, epoch, head, durable, restored } => {
                     // Another connection took the place of this one: what it confirmed counts no more (R5).
                     self.unlink(now, sub, Cause::Dropped { code: None }, None, &mut out);
-                    self.link(now, Link { log, epoch, head, durable }, &mut out);
+                    self.link(now, Link { log, epoch, head, durable, restored }, &mut out);
                 }
                 Event::Unlinked { cause, not_before } => self.unlink(now, sub, cause, not_before, &mut out),
                 Event::Denied => self.end(End::Denied, &mut out),
@@ -231,7 +233,7 @@ impl Machine {
 
     fn link(&mut self, now: Now, link: Link, out: &mut Actions<Action>) {
         let history = History::Log(link.log);
-        if self.floors.of(history).is_some_and(|floor| link.is_before(floor)) {
+        if link.restored || self.floors.of(history).is_some_and(|floor| link.is_before(floor)) {
             // A log whose head is below what it has shown was restored without a new id: it is another log (R4).
             self.floors.forget(history);
         }

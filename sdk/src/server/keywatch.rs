@@ -22,7 +22,7 @@ pub(crate) enum Answer {
 
 /// Where the answers of one open call go.
 ///
-/// The channel is unbounded; what is in it is not: a connection's open calls are limited, and a
+/// The channel is unbounded; what is in it is not: a connection's open calls and unanswered requests are limited, and a
 /// command has at most four statuses.
 #[derive(Clone, Debug)]
 pub(crate) struct Reply {

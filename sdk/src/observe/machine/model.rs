@@ -269,6 +269,7 @@ fn event(op: Op) -> Event {
             epoch: Epoch::new(Ulid(epoch.into())),
             head,
             durable: false,
+            restored: false,
         },
         Op::Unlink { why } => Event::Unlinked { cause: Cause::Dropped { code: Some(why) }, not_before: None },
         Op::Value(pos, ok) => {

@@ -59,7 +59,7 @@ impl Read {
 
     /// To a server of log `n` with this head, in its first life.
     fn linked(&mut self, n: u128, head: Seq) -> Vec<Action> {
-        self.on(Event::Linked { log: log(n), epoch: epoch(n), head, durable: false })
+        self.on(Event::Linked { log: log(n), epoch: epoch(n), head, durable: false, restored: false })
     }
 
     fn unlinked(&mut self, cause: Cause) -> Vec<Action> {
@@ -382,8 +382,9 @@ fn r4_a_log_whose_head_went_back_is_another_log() {
 #[test]
 fn r4_fc_21_another_epoch_forces_a_full_snapshot() {
     let counter = |life, count| Cursor::Epoch { epoch: epoch(life), count };
-    let link =
-        |read: &mut Read, life| read.on(Event::Linked { log: log(1), epoch: epoch(life), head: 0, durable: false });
+    let link = |read: &mut Read, life| {
+        read.on(Event::Linked { log: log(1), epoch: epoch(life), head: 0, durable: false, restored: false })
+    };
     let mut read = Read::new();
     link(&mut read, 1);
     assert_eq!(read.value(counter(1, 100)), [fresh(counter(1, 100), true)]);
@@ -517,7 +518,7 @@ fn closing_ends_the_subscription_if_there_is_one() {
 fn r3_another_durable_log_is_no_authority() {
     let mut read = Read::fresh(5);
     read.unlinked(Cause::Dropped { code: None });
-    read.on(Event::Linked { log: log(2), epoch: epoch(2), head: 9, durable: true });
+    read.on(Event::Linked { log: log(2), epoch: epoch(2), head: 9, durable: true, restored: false });
     for _ in 0..20 {
         let said = read.on(Event::Absent { at: Cursor::log(log(2), 9) });
         assert!(!said.contains(&ended(End::Gone)), "{said:?}");
@@ -527,4 +528,15 @@ fn r3_another_durable_log_is_no_authority() {
     read.unlinked(Cause::Dropped { code: None });
     read.linked(1, 6);
     assert_eq!(read.value(at(6)), [fresh(at(6), true)], "the original is back");
+}
+
+/// R4: a restored backup that has grown past what this read has shown is another log all the same, if another read has
+/// seen it go back: the whole value is asked for, and `unchanged` is not believed.
+#[test]
+fn r4_a_restored_backup_that_has_grown_is_another_log() {
+    let mut read = Read::fresh(5);
+    read.unlinked(dropped());
+    let said = read.on(Event::Linked { log: log(1), epoch: epoch(2), head: 7, durable: true, restored: true });
+    assert!(said.contains(&Action::Subscribe { after: None }), "{said:?}");
+    assert_eq!(read.value(at(7)), [fresh(at(7), true)]);
 }

@@ -49,6 +49,9 @@ pub enum Event {
         /// Whether that log outlives the service's process: then another log is no authority over what the first has
         /// shown (R3).
         durable: bool,
+        /// Whether this is another history under the log's name than before: its head went back below what this
+        /// client has seen of it, by this read or another (R4).
+        restored: bool,
     },
     /// The connection is lost, or a round of attempts to get one failed. Every round may say a new cause.
     Unlinked {

@@ -26,6 +26,8 @@ pub(super) struct Calls {
     principal: Principal,
     open: BTreeMap<CallId, Open>,
     tokens: u64,
+    /// Requests without an answer yet, those of forgotten calls included.
+    unanswered: usize,
     to: mpsc::UnboundedSender<(CallId, u64, Answer)>,
 }
 
@@ -43,7 +45,7 @@ struct Open {
 impl Calls {
     pub(super) fn new(core: Arc<Core>, principal: Principal) -> (Self, Answers) {
         let (to, answers) = mpsc::unbounded_channel();
-        (Self { core, principal, open: BTreeMap::new(), tokens: 0, to }, answers)
+        (Self { core, principal, open: BTreeMap::new(), tokens: 0, unanswered: 0, to }, answers)
     }
 
     /// A command arrives. The answer comes later, unless it is here.
@@ -103,6 +105,10 @@ impl Calls {
                 if subject_of(&command).ok().as_ref() != Some(&open.subject) {
                     return Some(fault(id));
                 }
+                if let Err(refused) = self.room() {
+                    return Some(ServerFrame::Refused { call: id, refused });
+                }
+                self.unanswered += 1;
                 submit(&self.core, open.subject.clone(), Request { want, reply: open.reply.clone(), invocation: None });
                 None
             }
@@ -116,6 +122,10 @@ impl Calls {
 
     /// The frame for an answer, if it says anything new.
     pub(super) fn answered(&mut self, (id, token, answer): (CallId, u64, Answer)) -> Option<ServerFrame<'static>> {
+        match &answer {
+            Answer::Report(_) | Answer::Refused(_) => self.unanswered = self.unanswered.saturating_sub(1),
+            Answer::News(_) => {}
+        }
         let open = self.open.get_mut(&id).filter(|open| open.reply.token == token)?;
         let report = match answer {
             Answer::Refused(refused) => {
@@ -149,9 +159,15 @@ impl Calls {
         if self.open.contains_key(&id) {
             return Some(fault(id));
         }
-        let limit = self.core.settings.calls;
-        let submitted = if self.open.len() < limit { submit(self) } else { Err(refused::over_limit("calls", limit)) };
+        let submitted = self.room().and_then(|()| submit(self));
         submitted.err().map(|refused| ServerFrame::Refused { call: id, refused })
+    }
+
+    /// Whether one more request may be made: a client that forgets its calls at once has no more of them than another.
+    fn room(&self) -> Result<(), Refused> {
+        let limit = self.core.settings.calls;
+        let used = self.open.len().max(self.unanswered);
+        if used < limit { Ok(()) } else { Err(refused::over_limit("calls", limit)) }
     }
 
     /// Watches the key, then asks for it.
@@ -163,6 +179,7 @@ impl Calls {
         let watched = self.core.keys.watch(subject.clone(), reply.clone());
         let open = Open { subject: subject.clone(), reply: reply.clone(), told: None, early: None, _watched: watched };
         self.open.insert(id, open);
+        self.unanswered += 1;
         submit(&self.core, subject, Request { want, reply, invocation });
         Ok(())
     }
