@@ -43,6 +43,7 @@ pub mod call;
 pub mod client;
 pub mod command;
 pub mod connection;
+pub mod declare;
 pub mod env;
 pub mod error;
 pub mod key;
@@ -67,6 +68,10 @@ pub use command::{CommandFailure, CommandState, CommandStatus};
 pub use error::{Cause, Error};
 pub use key::{CommandKey, KeyLevel};
 pub use observe::{End, Known, Observable, Reading, WaitError};
+#[cfg(all(feature = "macros", feature = "server"))]
+pub use outlast_macros::handlers;
+#[cfg(feature = "macros")]
+pub use outlast_macros::service;
 pub use wire::Timestamp;
 
 /// The README's examples compile.
