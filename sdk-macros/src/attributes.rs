@@ -113,8 +113,8 @@ impl ArgumentAttributes {
         for attribute in taken(attributes, &["wire", "key"]) {
             if attribute.path().is_ident("wire") {
                 found.name = wire_name(&attribute, errors);
-            } else if let Err(e) = attribute.meta.require_path_only() {
-                errors.add(e);
+            } else if attribute.meta.require_path_only().is_err() {
+                errors.at(attribute, "`#[key]` says all there is to say");
             } else {
                 found.key = Some(attribute.path().span());
             }

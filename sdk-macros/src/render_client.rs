@@ -7,7 +7,7 @@ use syn::spanned::Spanned;
 
 use crate::attributes::docs;
 use crate::model::{Argument, Method, Service};
-use crate::render_service::at_call_site;
+use crate::render_service::{at_call_site, path_at};
 
 /// The client: inherent methods of the declared signatures, and the trait on top of them.
 pub(crate) fn client(service: &Service) -> TokenStream {
@@ -67,10 +67,10 @@ pub(crate) fn client(service: &Service) -> TokenStream {
 
 /// What is checked where there is no client to be checked.
 pub(crate) fn without_client(service: &Service) -> TokenStream {
-    let outlast = &service.outlast;
     let returned = service.methods.iter().map(|method| {
         let (returns, cfgs) = (&method.returns, &method.cfgs);
         let span = Span::call_site().located_at(returns.span());
+        let outlast = path_at(&service.outlast, span);
         quote_spanned! { span=> #(#cfgs)* const _: () = #outlast::declare::returned::<#returns>(); }
     });
     let checks = checks(service);
@@ -79,10 +79,10 @@ pub(crate) fn without_client(service: &Service) -> TokenStream {
 
 /// What makes sense of commands only is said of commands only.
 fn checks(service: &Service) -> TokenStream {
-    let outlast = &service.outlast;
     let checks = service.methods.iter().filter_map(|method| {
         let (returns, cfgs) = (&method.returns, &method.cfgs);
         let span = Span::call_site().located_at(method.command?);
+        let outlast = path_at(&service.outlast, span);
         Some(quote_spanned! { span=> #(#cfgs)* const _: () = #outlast::declare::keyed::<#returns>(); })
     });
     quote! { #(#checks)* }
@@ -102,7 +102,9 @@ fn inherent(service: &Service, method: &Method) -> TokenStream {
         quote_spanned! { span=> .with(#name, &#ident) }
     });
     let span = Span::call_site().located_at(returns.span());
-    let ask = quote_spanned! { span=> #outlast::declare::ask };
+    let at_returns = path_at(outlast, span);
+    let ask = quote_spanned! { span=> #at_returns::declare::ask };
+    let outlast = path_at(outlast, method.span());
     let params = quote_spanned! { method.span()=> #outlast::call::Params::new() #(#with)* };
     quote_spanned! { method.span()=>
         #(#attributes)*

@@ -6,12 +6,16 @@ use syn::ext::IdentExt;
 use syn::spanned::Spanned;
 
 use crate::model::{Argument, Method, Service};
-use crate::render_service::at_call_site;
+use crate::render_service::{at_call_site, path_at};
 
 /// The struct of handlers that a type must fill, and the server over a type that has filled it.
 pub(crate) fn server(service: &Service) -> TokenStream {
     let Service { item, outlast, name, version, methods, .. } = service;
     let (trait_ident, vis) = (at_call_site(&item.ident), &item.vis);
+    if methods.is_empty() {
+        // Every one of them is a mistake that is told.
+        return TokenStream::new();
+    }
     let (handlers, server) = (service.named("Handlers"), service.named("Server"));
     let doc = format!(" Serves [`{}`].", item.ident.unraw());
     let fields = methods.iter().map(|method| field(service, method));
@@ -58,7 +62,7 @@ pub(crate) fn server(service: &Service) -> TokenStream {
 }
 
 fn field(service: &Service, method: &Method) -> TokenStream {
-    let (outlast, vis) = (&service.outlast, &service.item.vis);
+    let (outlast, vis) = (path_at(&service.outlast, method.span()), &service.item.vis);
     let Method { cfgs, arguments, returns, .. } = method;
     let ident = at_call_site(&method.ident);
     let types = arguments.iter().map(|argument| &argument.ty);

@@ -1,7 +1,7 @@
 //! A declared service: the trait, how its methods are called, and both ends.
 
-use proc_macro2::{Span, TokenStream};
-use quote::{quote, quote_spanned};
+use proc_macro2::{Span, TokenStream, TokenTree};
+use quote::{ToTokens, quote, quote_spanned};
 use syn::ItemTrait;
 use syn::ext::IdentExt;
 
@@ -69,9 +69,10 @@ fn descriptors(service: &Service) -> TokenStream {
 }
 
 fn descriptor(service: &Service, method: &Method) -> TokenStream {
-    let Service { outlast, name, version, item, .. } = service;
+    let Service { name, version, item, .. } = service;
     let Method { constant, cfgs, without_dedupe, .. } = method;
     let span = method.span();
+    let outlast = path_at(&service.outlast, span);
     let full_name = format!("{name}.v{version}/{}", method.name);
     let doc = format!(" How [`{0}`]({1}::{0}) is called.", method.ident.unraw(), item.ident.unraw());
     let keys: Vec<&str> =
@@ -92,4 +93,13 @@ pub(crate) fn at_call_site(ident: &syn::Ident) -> syn::Ident {
     let mut ident = ident.clone();
     ident.set_span(Span::call_site().located_at(ident.span()));
     ident
+}
+
+/// The path with its tokens at `span`: an error of what it leads to is told there.
+pub(crate) fn path_at(path: &syn::Path, span: Span) -> TokenStream {
+    let at = |mut token: TokenTree| {
+        token.set_span(span);
+        token
+    };
+    path.to_token_stream().into_iter().map(at).collect()
 }

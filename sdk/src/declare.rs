@@ -12,8 +12,8 @@ use crate::call::{Method, Params};
 use crate::client::Caller;
 #[cfg(feature = "server")]
 pub use crate::server::declared::{
-    Count, DecidedBy, DeclaredAs, Handler, IntoDecision, IntoRead, ReadBy, Scope, Serve, Service, argument, arguments,
-    scope,
+    Count, DecidedBy, Handler, IntoDecision, IntoRead, IsCommand, IsRead, ReadBy, Scope, Serve, Service, TakenAs,
+    argument, arguments, scope,
 };
 
 /// What a declared method returns, which tells what it is: a read or a command.

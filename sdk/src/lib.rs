@@ -43,6 +43,7 @@ pub mod call;
 pub mod client;
 pub mod command;
 pub mod connection;
+#[cfg(feature = "macros")]
 pub mod declare;
 pub mod env;
 pub mod error;
@@ -62,7 +63,7 @@ pub mod wire;
 
 #[cfg(feature = "client")]
 pub use client::Client;
-#[cfg(feature = "client")]
+#[cfg(any(feature = "client", feature = "macros"))]
 pub use command::{Command, CommandError};
 pub use command::{CommandFailure, CommandState, CommandStatus};
 pub use error::{Cause, Error};

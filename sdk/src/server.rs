@@ -9,6 +9,7 @@ mod admission;
 mod authenticate;
 mod builder;
 mod core;
+#[cfg(feature = "macros")]
 pub(crate) mod declared;
 mod drain;
 mod execution;

@@ -26,8 +26,9 @@ pub(crate) struct Handlers {
 pub(crate) struct Handler {
     pub(crate) ident: Ident,
     pub(crate) cfgs: Vec<Attribute>,
-    /// Where it says `async`.
-    pub(crate) asyncness: Option<Span>,
+    pub(crate) is_async: bool,
+    /// Where it says `async`, or that it is not: at `fn`.
+    pub(crate) kind: Span,
     /// The type behind a leading reference.
     pub(crate) scope: Option<Type>,
     pub(crate) arguments: Vec<Type>,
@@ -51,11 +52,11 @@ impl Handlers {
             match each {
                 ImplItem::Fn(handler) => {
                     let found = Handler::parse(handler, errors);
-                    if !names.insert(found.ident.clone()) && found.cfgs.is_empty() {
-                        errors.at(&found.ident, format_args!("`{}` has a handler already", found.ident));
-                    }
                     tolerate(handler);
-                    handlers.push(found);
+                    // A second one of the name is an error of the block itself.
+                    if names.insert(found.ident.clone()) || !found.cfgs.is_empty() {
+                        handlers.push(found);
+                    }
                 }
                 other => errors.at(other, "a block of handlers has nothing else: use another `impl` block"),
             }
@@ -102,7 +103,8 @@ impl Handler {
         Self {
             ident: signature.ident.clone(),
             cfgs: cfgs(&item.attrs),
-            asyncness: signature.asyncness.map(|token| token.span),
+            is_async: signature.asyncness.is_some(),
+            kind: signature.asyncness.map_or(signature.fn_token.span, |token| token.span),
             scope,
             arguments,
             returns: match &signature.output {

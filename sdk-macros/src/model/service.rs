@@ -63,7 +63,7 @@ impl Service {
     pub(crate) fn parse(arguments: TokenStream, mut item: ItemTrait, errors: &mut Errors) -> Self {
         let ServiceArguments { outlast, name, version } = ServiceArguments::parse(arguments, errors);
         let name = name.unwrap_or_else(|| snake_case(&item.ident));
-        refuse_trait(&item, errors);
+        refuse_trait(&mut item, errors);
         let mut methods = Vec::new();
         let mut names = HashSet::new();
         item.items.retain_mut(|each| match each {
@@ -79,6 +79,9 @@ impl Service {
                 false
             }
         });
+        if methods.is_empty() && errors.is_empty() {
+            errors.at(&item.ident, "a service has methods");
+        }
         Self { cfgs: cfgs(&item.attrs), item, outlast, name, version, methods }
     }
 
@@ -94,7 +97,7 @@ impl Service {
     }
 }
 
-fn refuse_trait(item: &ItemTrait, errors: &mut Errors) {
+fn refuse_trait(item: &mut ItemTrait, errors: &mut Errors) {
     let generics = &item.generics;
     if !generics.params.is_empty() {
         errors.at(generics, "a service has no generic parameters: both ends agree on its types");
@@ -102,7 +105,7 @@ fn refuse_trait(item: &ItemTrait, errors: &mut Errors) {
     if let Some(clause) = &generics.where_clause {
         errors.at(clause, "a service has no `where` clause: both ends agree on its types");
     }
-    if let Some(token) = &item.unsafety {
+    if let Some(token) = item.unsafety.take() {
         errors.at(token, "a service is a safe trait");
     }
 }

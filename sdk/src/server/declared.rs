@@ -58,7 +58,7 @@ impl<S: Send + Sync + 'static, A: 'static, R> Handler<S, A, R> {
     /// A `fn`: a read's.
     pub fn read<L: 'static>(handler: fn(&S, &RpcScope, A) -> L) -> Self
     where
-        R: ReadBy<L>,
+        R: IsRead + ReadBy<L>,
     {
         let answer = move |service: &S, scope: &RpcScope, arguments: A| {
             Ok(R::into_live(handler(service, scope, arguments))?.into_feed())
@@ -69,7 +69,7 @@ impl<S: Send + Sync + 'static, A: 'static, R> Handler<S, A, R> {
     /// An `async fn`: a command's.
     pub fn command<O: 'static>(handler: for<'a> fn(&'a S, &'a RpcScope, A) -> BoxFuture<'a, O>) -> Self
     where
-        R: DecidedBy<O>,
+        R: IsCommand + DecidedBy<O>,
     {
         Self { answer: Answer::Command(decided::<S, A, R, O>(handler)), returned: PhantomData }
     }
@@ -125,12 +125,29 @@ impl<S, A, R> fmt::Debug for Handler<S, A, R> {
     }
 }
 
-/// A declared read, answered by a `fn` that returns `L`.
+/// A declared read: its handler is a `fn`.
 #[diagnostic::on_unimplemented(
     message = "the handler of a command is an `async fn`",
-    label = "declared to return `{Self}`, so its handler is an `async fn`",
-    note = "the service declares a command; a read returns `Observable<_>`"
+    label = "declared to return `{Self}`",
+    note = "a read's handler is a `fn`, and a read returns `Observable<_>`"
 )]
+pub trait IsRead {}
+
+impl<V> IsRead for Observable<V> {}
+
+/// A declared command: its handler is an `async fn`.
+#[diagnostic::on_unimplemented(
+    message = "the handler of a read is a `fn` that is not `async`",
+    label = "declared to return `{Self}`",
+    note = "it returns a live source and does not wait for a value"
+)]
+pub trait IsCommand {}
+
+impl IsCommand for Command {}
+
+/// A declared method that a `fn` answers with `L`.
+///
+/// A command is answered with anything: that it is no read ([`IsRead`]) is told once.
 pub trait ReadBy<L> {
     /// The value's type.
     type Value;
@@ -145,7 +162,7 @@ pub trait ReadBy<L> {
 impl<V, L> ReadBy<L> for Observable<V>
 where
     L: IntoRead,
-    L::Value: DeclaredAs<V>,
+    V: TakenAs<L::Value>,
 {
     type Value = L::Value;
 
@@ -154,12 +171,17 @@ where
     }
 }
 
-/// A declared command, decided by an `async fn` that returns `O`.
-#[diagnostic::on_unimplemented(
-    message = "the handler of a read is a `fn` that is not `async`",
-    label = "declared to return `{Self}`, so its handler is a `fn`",
-    note = "it returns a live source and does not wait for a value; a command returns `Command`"
-)]
+impl<L> ReadBy<L> for Command {
+    type Value = L;
+
+    fn into_live(_: L) -> Result<Live<L>, Error> {
+        Err(Error::invalid("method", "a read"))
+    }
+}
+
+/// A declared method that an `async fn` decides with `O`.
+///
+/// A read is decided with anything: that it is no command ([`IsCommand`]) is told once.
 pub trait DecidedBy<O> {
     /// The decision.
     ///
@@ -171,6 +193,12 @@ pub trait DecidedBy<O> {
 impl<O: IntoDecision> DecidedBy<O> for Command {
     fn into_decision(decided: O) -> Result<Outcome, Error> {
         decided.into_decision()
+    }
+}
+
+impl<V, O> DecidedBy<O> for Observable<V> {
+    fn into_decision(_: O) -> Result<Outcome, Error> {
+        Err(Error::invalid("method", "a command"))
     }
 }
 
@@ -223,25 +251,26 @@ impl<O: IntoOutcome> IntoDecision for Result<O, Error> {
     }
 }
 
-/// A handler's type that is the one declared: every type, as itself.
+/// A declared type that a handler has as `H`: every type, as itself.
 #[diagnostic::on_unimplemented(
-    message = "the service declares `{D}`, the handler has `{Self}`",
-    label = "declared as `{D}`"
+    message = "the service declares `{Self}`, the handler has `{H}`",
+    label = "declared as `{Self}`"
 )]
-pub trait DeclaredAs<D> {
+pub trait TakenAs<H> {
     /// The same value.
-    fn from_declared(declared: D) -> Self;
+    fn taken(self) -> H;
 }
 
-impl<T> DeclaredAs<T> for T {
-    fn from_declared(declared: T) -> T {
-        declared
+#[diagnostic::do_not_recommend]
+impl<T> TakenAs<T> for T {
+    fn taken(self) -> T {
+        self
     }
 }
 
 /// A declared argument, as the handler takes it.
-pub fn argument<D, H: DeclaredAs<D>>(declared: D) -> H {
-    H::from_declared(declared)
+pub fn argument<D: TakenAs<H>, H>(declared: D) -> H {
+    declared.taken()
 }
 
 /// A handler's leading reference: to [`RpcScope`].
@@ -254,6 +283,7 @@ pub trait Scope {
     fn of(scope: &RpcScope) -> &Self;
 }
 
+#[diagnostic::do_not_recommend]
 impl Scope for RpcScope {
     fn of(scope: &RpcScope) -> &Self {
         scope
@@ -286,6 +316,7 @@ pub fn arguments<const N: usize, A: Count<N>>(declared: A) -> A::Same {
 
 macro_rules! count {
     ($n:literal: $($each:ident)*) => {
+        #[diagnostic::do_not_recommend]
         impl<$($each),*> Count<$n> for ($($each,)*) {
             type Same = Self;
 
