@@ -7,6 +7,8 @@
 
 mod attributes;
 mod errors;
+#[cfg(test)]
+mod golden;
 mod model;
 mod render_client;
 mod render_handlers;

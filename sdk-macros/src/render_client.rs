@@ -3,6 +3,7 @@
 use proc_macro2::{Span, TokenStream};
 use quote::{quote, quote_spanned};
 use syn::ext::IdentExt;
+use syn::parse_quote;
 use syn::spanned::Spanned;
 
 use crate::attributes::docs;
@@ -14,14 +15,16 @@ pub(crate) fn client(service: &Service) -> TokenStream {
     let Service { item, outlast, methods, .. } = service;
     let (trait_ident, vis) = (at_call_site(&item.ident), &item.vis);
     let client = service.named("Client");
-    let docs = docs(&item.attrs);
+    let mut docs = docs(&item.attrs);
+    if !docs.is_empty() {
+        docs.insert(0, parse_quote!(#[doc = ""]));
+    }
     let doc = format!(" A client of [`{}`]. Cloning is cheap.", item.ident.unraw());
     let inherent = methods.iter().map(|method| inherent(service, method));
     let implemented = methods.iter().map(implemented);
     let checks = checks(service);
     quote! {
         #[doc = #doc]
-        #[doc = ""]
         #(#docs)*
         #[derive(::core::clone::Clone, ::core::fmt::Debug)]
         #vis struct #client {

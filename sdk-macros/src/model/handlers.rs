@@ -48,11 +48,10 @@ impl Handlers {
         }
         let mut handlers = Vec::new();
         let mut names = HashSet::new();
-        for each in &mut item.items {
+        for each in &item.items {
             match each {
                 ImplItem::Fn(handler) => {
                     let found = Handler::parse(handler, errors);
-                    tolerate(handler);
                     // A second one of the name is an error of the block itself.
                     if names.insert(found.ident.clone()) || !found.cfgs.is_empty() {
                         handlers.push(found);
@@ -61,20 +60,22 @@ impl Handlers {
                 other => errors.at(other, "a block of handlers has nothing else: use another `impl` block"),
             }
         }
-        Self { cfgs: cfgs(&item.attrs), item, outlast, service, handlers }
+        let cfgs = cfgs(&item.attrs);
+        item.attrs.push(tolerance());
+        Self { cfgs, item, outlast, service, handlers }
     }
 }
 
 /// What a handler must look like is not the user's choice, so lints about it are not the user's business.
-fn tolerate(handler: &mut ImplItemFn) {
-    handler.attrs.push(parse_quote! {
+fn tolerance() -> Attribute {
+    parse_quote! {
         #[allow(
             clippy::needless_pass_by_value,
             clippy::unused_async,
             clippy::unused_self,
             reason = "a handler owns its arguments; a command's is async"
         )]
-    });
+    }
 }
 
 impl Handler {

@@ -54,7 +54,7 @@ enum Answer<S, A> {
 type Read<S, A> = Arc<dyn Fn(&S, &RpcScope, A) -> Result<Box<dyn Feed>, Error> + Send + Sync>;
 type Decide<S, A> = Arc<dyn for<'a> Fn(&'a S, &'a RpcScope, A) -> BoxFuture<'a, Result<Outcome, Error>> + Send + Sync>;
 
-impl<S: Send + Sync + 'static, A: 'static, R> Handler<S, A, R> {
+impl<S: 'static, A: 'static, R> Handler<S, A, R> {
     /// A `fn`: a read's.
     pub fn read<L: 'static>(handler: fn(&S, &RpcScope, A) -> L) -> Self
     where
@@ -81,7 +81,10 @@ impl<S: Send + Sync + 'static, A: 'static, R> Handler<S, A, R> {
         method: &Method,
         service: &Arc<S>,
         decode: fn(&mut Args) -> Result<A, Error>,
-    ) -> Routes {
+    ) -> Routes
+    where
+        S: Send + Sync,
+    {
         let service = Arc::clone(service);
         let route = match self.answer {
             Answer::Read(answer) => Route::Read(Arc::new(move |scope, mut args| {
@@ -203,6 +206,11 @@ impl<V, O> DecidedBy<O> for Observable<V> {
 }
 
 /// What a declared read's handler returns: a live source, or an error instead.
+#[diagnostic::on_unimplemented(
+    message = "the handler of a read returns a live source, `{Self}` is none",
+    label = "no live source",
+    note = "return `Live<_>` (of `Cells` or `Cell`), `tokio::sync::watch::Receiver<_>`, or a `Result` of one with `outlast::Error`"
+)]
 pub trait IntoRead {
     /// The value's type.
     type Value;
@@ -222,6 +230,7 @@ impl<L: IntoLive> IntoRead for L {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl<L: IntoLive> IntoRead for Result<L, Error> {
     type Value = L::Value;
 
@@ -231,6 +240,11 @@ impl<L: IntoLive> IntoRead for Result<L, Error> {
 }
 
 /// What a declared command's handler returns: an outcome, or an error that leaves no record.
+#[diagnostic::on_unimplemented(
+    message = "the handler of a command returns an outcome, `{Self}` is none",
+    label = "no outcome",
+    note = "return `Events`, `Running` or `Outcome`, or a `Result` of one with `CommandFailure` (recorded) or `outlast::Error`"
+)]
 pub trait IntoDecision {
     /// The decision.
     ///
@@ -245,6 +259,7 @@ impl<O: IntoOutcome> IntoDecision for O {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl<O: IntoOutcome> IntoDecision for Result<O, Error> {
     fn into_decision(self) -> Result<Outcome, Error> {
         self.map(O::into_outcome)
@@ -297,7 +312,7 @@ pub fn scope<T: Scope>(scope: &RpcScope) -> &T {
 
 /// Declared arguments that are `N`.
 #[diagnostic::on_unimplemented(
-    message = "the handler takes {N} arguments, the service declares `{Self}`",
+    message = "the handler takes {N} argument(s), the service declares `{Self}`",
     label = "declared with the arguments `{Self}`",
     note = "a leading `&RpcScope` does not count"
 )]

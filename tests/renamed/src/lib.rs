@@ -35,6 +35,10 @@ pub trait Greeter {
     #[wire(name = "shout")]
     fn cry(&self, #[wire(name = "what")] words: Vec<String>) -> Command;
 
+    /// As [`greet`](Self::greet), in the old way.
+    #[deprecated = "greet instead"]
+    fn hail(&self, name: String) -> Command;
+
     /// There only where it is asked for.
     #[cfg(any())]
     fn never(&self, x: Nothing) -> Command;
@@ -88,6 +92,10 @@ impl Hall {
 
     async fn cry(&self, words: Vec<String>) -> Events {
         Events::on(Subject::of(["greeting", "everybody"])).push(&words.join(" "))
+    }
+
+    async fn hail(&self, name: String) -> Events {
+        Events::on(Subject::of(["greeting", &name])).push("hail")
     }
 
     #[cfg(any())]

@@ -69,6 +69,10 @@ impl<T: Send + Sync + 'static> House<T> {
         Events::none()
     }
 
+    async fn hail(&self, _name: String) -> Events {
+        Events::none()
+    }
+
     async fn cry(&self, this: Vec<String>) -> Result<Events, steadfast::Error> {
         Ok(Events::on(Subject::of(["greeting", &this.concat()])).push(&1))
     }
@@ -191,6 +195,9 @@ async fn a_mock_implements_the_trait() {
             unreachable!("only reads are looked at")
         }
         fn cry(&self, _: Vec<String>) -> Command {
+            unreachable!("only reads are looked at")
+        }
+        fn hail(&self, _: String) -> Command {
             unreachable!("only reads are looked at")
         }
     }
