@@ -59,7 +59,6 @@ impl World {
         self.router_on(&self.log).await
     }
 
-    #[expect(clippy::expect_used, reason = "a test's own set-up")]
     async fn router_on(&self, log: &AnyLog) -> axum::Router {
         let jobs = Jobs::new(log.clone());
         let server = Server::builder(log.clone())

@@ -14,6 +14,8 @@ pub(crate) mod declared;
 mod drain;
 mod execution;
 mod executions;
+#[cfg(test)]
+mod exploration;
 mod keywatch;
 mod live;
 mod outcome;
@@ -125,7 +127,8 @@ impl Server {
 
     /// The router: `GET /` upgrades to WebSocket, subprotocol `outlast.v1`. It may be nested and merged.
     ///
-    /// Serve it with `axum::serve`, or one connection at a time with [`serve_io`](Self::serve_io).
+    /// Serve it with `axum::serve`, or one connection at a time with [`serve_io`](Self::serve_io). Over TCP set
+    /// `TCP_NODELAY` (`axum::serve::ListenerExt::tap_io`): frames are small and each is awaited by somebody.
     pub fn router(&self) -> axum::Router {
         let answer = async |State(owner): State<Arc<Owner>>, request: Request| {
             upgrade::upgrade(Arc::clone(&owner.core), &owner.tasks, request).await

@@ -6,7 +6,7 @@
 //!   fall silent or be reached only through a relay;
 //! - [`Life`] is one life of a server process: its tasks live in one set, and ending it is `kill -9`;
 //! - [`SimulatedClock`] is the wall clock, which people may set;
-//! - [`env`] puts a clock and a seed together.
+//! - [`env()`] puts a clock and a seed together.
 
 mod clock;
 mod life;

@@ -54,7 +54,7 @@ impl std::fmt::Display for Epoch {
 
 /// How recent a value is, and in which order it stands (R4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, try_from = "fields::CursorFields")]
 #[expect(clippy::exhaustive_enums, reason = "a source has a log or it has none")]
 pub enum Cursor {
     /// From a source with a log: the watermark at which it was taken.

@@ -181,3 +181,26 @@ async fn serve_tcp(world: &World, listener: tokio::net::TcpListener) -> tokio::t
         }
     })
 }
+
+/// R9: a wait whose next permitted attempt lies past its budget says so at once, with the cause; it never says that the
+/// work failed, and a longer one outlasts the hint.
+#[tokio::test(start_paused = true)]
+async fn r9_a_wait_that_cannot_be_helped_says_so_at_once() {
+    let world = World::new(11);
+    // A service that turns everyone away for a minute (429 with Retry-After).
+    let busy =
+        axum::Router::new().fallback(|| async { (axum::http::StatusCode::TOO_MANY_REQUESTS, [("retry-after", "60")]) });
+    let away = outlast::testing::Life::serve(&world.net, "jobs", busy);
+    let client = world.client("ws://jobs/").open().unwrap();
+    let job = JobsClient::new(&client).job("a");
+    settle().await;
+    let asked = tokio::time::Instant::now();
+    let e = job.until(|_| true).within(Duration::from_secs(30)).await.unwrap_err();
+    assert!(e.is_still_pending() && asked.elapsed() < Duration::from_secs(1), "{e} after {:?}", asked.elapsed());
+    assert!(e.to_string().contains("rate limited"), "{e}");
+
+    away.kill();
+    let _life = world.serve("jobs").await;
+    JobsClient::new(&client).bump("a").await.unwrap();
+    assert!(asked.elapsed() >= Duration::from_secs(59), "R8: not before the hint");
+}

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use tokio::time::Instant;
 
 use super::scene::{Freshness, Scene, harmless, seconds, sentence};
-use super::{Change, Show};
+use super::{Change, Note, Show};
 
 /// How wide a terminal is that does not say.
 const WIDTH: usize = 80;
@@ -68,7 +68,10 @@ impl Live {
 impl Show for Live {
     fn change(&mut self, scene: &Scene, change: &Change, now: Instant) -> String {
         let above = match change {
-            Change::Note(note) => Some(format!("* {note}")),
+            Change::Note(note) => {
+                self.over |= *note == Note::Interrupted;
+                Some(format!("* {note}"))
+            }
             Change::Summary(summary) => {
                 self.over = true;
                 Some(sentence(summary))
@@ -135,7 +138,6 @@ fn width() -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::display::Note;
 
     #[test]
     fn the_view_is_drawn_in_place_and_taken_away_at_the_end() {
@@ -149,6 +151,9 @@ mod tests {
         assert_eq!(second, format!("\x1b[5A\r\x1b[J{first}"));
         let noted = live.change(&scene, &Change::Note(Note::AnswerSwallowed), now);
         assert_eq!(noted, format!("\x1b[5A\r\x1b[J* {}\n{first}", Note::AnswerSwallowed));
+        let ended = live.change(&scene, &Change::Note(Note::Interrupted), now);
+        assert_eq!(ended, format!("\x1b[5A\r\x1b[J* {}\n", Note::Interrupted));
+        assert_eq!(live.tick(&scene, now), "");
     }
 
     #[test]

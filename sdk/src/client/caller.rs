@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
 use ulid::Ulid;
 
 use super::commands::{Body, CommandId, NewCommand};
@@ -14,6 +15,7 @@ use crate::command::{Command, CommandFailure, CommandState, Control, Protection,
 use crate::error::{Cause, Error};
 use crate::key::{CommandKey, Fingerprint};
 use crate::observe::Observable;
+use crate::wire::MAX_FRAME;
 
 /// Reads and calls a service's methods: what a client of that service is written with, by hand or by macro.
 ///
@@ -56,7 +58,7 @@ impl Caller {
     ///
     /// Parameters that JSON cannot hold leave the read `Loading`, with a cause that names them.
     pub fn read<T: DeserializeOwned + Send + Sync + 'static>(&self, method: &Method, params: Params) -> Observable<T> {
-        match params.into_raw() {
+        match params.into_raw().and_then(|params| fits(params, 0)) {
             Ok(params) => self.shared.read(method.name(), params),
             Err(e) => {
                 let (publisher, observable) = crate::observe::channel();
@@ -93,7 +95,8 @@ impl Caller {
     /// The key that this call stands on, and what is sent under it (W1, K2).
     fn prepare(&self, method: &Method, params: Params, id: Ulid) -> Result<(Rung, Body), CommandFailure> {
         let invalid = |e: Error| CommandFailure::invalid(&e);
-        let params = params.into_raw().map_err(invalid)?;
+        let metadata = self.metadata.iter().map(|(name, value)| name.len() + value.len()).sum();
+        let params = params.into_raw().and_then(|params| fits(params, metadata)).map_err(invalid)?;
         let fingerprint = Fingerprint::of(method.name(), &params).map_err(invalid)?;
         let semantic = method.semantic_key(&params, self.attempt).transpose().map_err(invalid)?;
         let explicit = self.explicit.clone().or_else(Scope::ambient);
@@ -120,6 +123,19 @@ impl Caller {
     }
 }
 
+/// What a frame holds beside parameters and metadata: method, key, ids.
+const ENVELOPE: usize = 4 << 10;
+
+/// Parameters that fit into one frame. What does not would end the connection, for everyone and each time it is resent.
+fn fits(params: Arc<RawValue>, metadata: usize) -> Result<Arc<RawValue>, Error> {
+    // Metadata may double when it is escaped.
+    let (most, size) = (MAX_FRAME - ENVELOPE, params.get().len() + 2 * metadata);
+    if size > most {
+        return Err(Error::invalid("params", format_args!("at most {most} bytes with metadata, got {size}")));
+    }
+    Ok(params)
+}
+
 /// The way from a handle to the router.
 struct Way {
     shared: Arc<Shared>,
@@ -129,9 +145,5 @@ struct Way {
 impl Control for Way {
     fn cancel(&self) {
         self.shared.tell(Request::Cancel(self.id));
-    }
-
-    fn dropped(&self) {
-        self.shared.tell(Request::Dropped(self.id));
     }
 }

@@ -3,6 +3,9 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
+use futures::StreamExt;
+use futures::future::BoxFuture;
+use futures::stream::FuturesUnordered;
 use serde_json::value::RawValue;
 use ulid::Ulid;
 
@@ -52,12 +55,20 @@ pub(super) struct Commands {
     open: HashMap<CommandId, Open>,
     calls: HashMap<CallId, (CommandId, Ask)>,
     timers: Timers<CommandId>,
+    unobserved: FuturesUnordered<BoxFuture<'static, CommandId>>,
     last_call: CallId,
 }
 
 impl Commands {
     pub(super) fn new(env: Env) -> Self {
-        Self { env, open: HashMap::new(), calls: HashMap::new(), timers: Timers::new(), last_call: 0 }
+        Self {
+            env,
+            open: HashMap::new(),
+            calls: HashMap::new(),
+            timers: Timers::new(),
+            unobserved: FuturesUnordered::new(),
+            last_call: 0,
+        }
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -72,11 +83,27 @@ impl Commands {
     pub(super) fn add(&mut self, new: NewCommand, link: Option<Event>, send: &mut impl FnMut(&ClientFrame<'_>)) {
         let machine = Machine::new(new.settings);
         let key = machine.key().clone();
+        let (id, unobserved) = (new.id, new.publisher.unobserved());
+        self.unobserved.push(Box::pin(async move {
+            unobserved.await;
+            id
+        }));
         let open = Open { machine, key, body: new.body, publisher: new.publisher, call: None };
         self.open.insert(new.id, open);
         self.tell(new.id, Event::Called, send);
         if let Some(event) = link {
             self.tell(new.id, event, send);
+        }
+    }
+
+    /// Completes when nobody looks at a command any more: neither a handle nor a wait nor an observer of its state.
+    /// Its id is to be told [`Event::HandleDropped`].
+    ///
+    /// Cancel safe.
+    pub(super) async fn next_unobserved(&mut self) -> CommandId {
+        match self.unobserved.next().await {
+            Some(id) => id,
+            None => std::future::pending().await,
         }
     }
 
@@ -172,7 +199,10 @@ impl Commands {
             Action::Trace(oddity) => tracing::warn!(command = id, %oddity, "odd answer"),
             Action::Release => {
                 self.forget(id, send);
-                if let Some(open) = self.open.remove(&id) {
+                if let Some(open) = self.open.remove(&id)
+                    && open.machine.state().status().is_terminal()
+                {
+                    // What is settled stays true; anything else ends as closed, since nobody will look again.
                     open.publisher.leave();
                 }
                 self.timers.set(id, None);

@@ -27,21 +27,31 @@ pub(super) struct Router {
     link: LinkState,
     /// What the link's welcome said, held against what had been seen before it.
     lineage: Option<Lineage>,
-    /// The highest sequence ever seen of each log: a head below it is another history.
-    seen: HashMap<LogId, Seq>,
+    seen: HashMap<LogId, Seen>,
     alarm: Alarm,
+}
+
+/// What was seen of one log.
+#[derive(Default)]
+struct Seen {
+    /// The newest sequence of the present history.
+    newest: Seq,
+    /// How often the head went back.
+    history: u32,
 }
 
 impl Router {
     pub(super) fn new(shared: &Arc<Shared>, ends: Ends, settings: Settings, idle: Duration) -> Self {
         let env: &Env = &shared.env;
+        let link = LinkState::Connecting { since: env.wall(), cause: None };
+        ends.connection.fresh(link.clone());
         Self {
             reads: Reads::new(env.clone(), Arc::clone(&shared.registry), settings, idle),
             commands: Commands::new(env.clone()),
             mailbox: ends.mailbox,
             connection: ends.connection,
             watermark: shared.watermark.clone(),
-            link: LinkState::Connecting { since: env.wall(), cause: None },
+            link,
             lineage: None,
             seen: HashMap::new(),
             alarm: Alarm::new(env.clone()),
@@ -52,24 +62,35 @@ impl Router {
     pub(super) async fn run(mut self, parts: Parts) {
         let mut driver = Driver::start(parts);
         let mut handles = true;
-        while handles || !self.reads.is_empty() || !self.commands.is_empty() {
+        'run: while handles || !self.reads.is_empty() || !self.commands.is_empty() {
             let deadline = [self.reads.deadline(), self.commands.deadline()].into_iter().flatten().min();
             tokio::select! {
-                happening = driver.next() => match happening {
-                    Happening::Frame(text) => self.on_frame(&mut driver, &text),
-                    Happening::State(state) => {
-                        self.on_state(&mut driver, state);
-                        if matches!(self.link, LinkState::Closed) {
-                            break;
+                happening = driver.next() => {
+                    // With what came with it: a batch is bounded, and nothing else has to wait longer than for one.
+                    let mut next = Some(happening);
+                    while let Some(happening) = next {
+                        match happening {
+                            Happening::Frame(text) => self.on_frame(&mut driver, &text),
+                            Happening::State(state) => {
+                                self.on_state(&mut driver, state);
+                                if matches!(self.link, LinkState::Closed) {
+                                    break 'run;
+                                }
+                            }
                         }
+                        next = driver.ready();
                     }
-                },
+                }
                 request = self.mailbox.recv(), if handles => match request {
                     Some(Request::Close) => break,
                     Some(request) => self.on_request(&mut driver, request),
                     None => handles = false,
                 },
                 () = self.reads.next_unobserved() => {}
+                id = self.commands.next_unobserved() => {
+                    let event = CommandEvent::HandleDropped;
+                    self.commands.tell(id, event, &mut |frame: &ClientFrame<'_>| driver.send(frame));
+                }
                 () = self.alarm.wait(deadline) => {
                     let mut send = |frame: &ClientFrame<'_>| driver.send(frame);
                     self.reads.on_deadline(&mut send);
@@ -86,17 +107,16 @@ impl Router {
     }
 
     fn on_request(&mut self, driver: &mut Driver, request: Request) {
-        let mut send = |frame: &ClientFrame<'_>| driver.send(frame);
         match request {
             Request::Read(new) => {
                 let link = match &self.link {
                     LinkState::Up { welcome, .. } | LinkState::Draining { welcome, .. } => Some(linked(welcome)),
-                    LinkState::Connecting { cause, .. } => cause.clone().map(unlinked),
-                    LinkState::Down { cause, .. } => Some(unlinked(cause.clone())),
+                    LinkState::Connecting { cause, .. } => cause.clone().map(|cause| unlinked(cause, driver)),
+                    LinkState::Down { cause, .. } => Some(unlinked(cause.clone(), driver)),
                     LinkState::Denied { .. } => Some(ReadEvent::Denied),
                     LinkState::Closed => Some(ReadEvent::Close),
                 };
-                self.reads.add(new, link, &mut send);
+                self.reads.add(new, link, &mut |frame: &ClientFrame<'_>| driver.send(frame));
             }
             Request::Command(new) => {
                 let link = match &self.link {
@@ -108,19 +128,23 @@ impl Router {
                     | LinkState::Down { .. }
                     | LinkState::Closed => None,
                 };
-                self.commands.add(*new, link, &mut send);
+                self.commands.add(*new, link, &mut |frame: &ClientFrame<'_>| driver.send(frame));
             }
-            Request::Cancel(id) => self.commands.tell(id, CommandEvent::Cancel, &mut send),
-            Request::Dropped(id) => self.commands.tell(id, CommandEvent::HandleDropped, &mut send),
+            Request::Cancel(id) => {
+                self.commands.tell(id, CommandEvent::Cancel, &mut |frame: &ClientFrame<'_>| driver.send(frame));
+            }
             Request::Close => {}
         }
     }
 
     fn on_state(&mut self, driver: &mut Driver, state: LinkState) {
         let was_up = self.link.is_up();
+        let changed = self.link != state;
         self.link = state.clone();
+        let lost = state.cause().map(|cause| unlinked(cause.clone(), driver));
         let mut send = |frame: &ClientFrame<'_>| driver.send(frame);
         match &state {
+            LinkState::Up { .. } | LinkState::Draining { .. } if !changed => {}
             LinkState::Up { welcome, .. } => {
                 let lineage = self.lineage_of(welcome);
                 self.lineage = Some(lineage.clone());
@@ -130,11 +154,11 @@ impl Router {
             }
             LinkState::Draining { .. } => self.commands.tell_all(&CommandEvent::Draining, &mut send),
             LinkState::Connecting { cause: None, .. } => {}
-            LinkState::Connecting { cause: Some(cause), .. } | LinkState::Down { cause, .. } => {
+            LinkState::Connecting { cause: Some(_), .. } | LinkState::Down { .. } => {
                 if was_up {
                     self.commands.tell_all(&CommandEvent::Unlinked, &mut send);
                 }
-                self.reads.tell_all(&unlinked(cause.clone()), &mut send);
+                lost.iter().for_each(|lost| self.reads.tell_all(lost, &mut send));
                 self.watermark.reset();
             }
             LinkState::Denied { .. } => {
@@ -147,7 +171,9 @@ impl Router {
             }
             LinkState::Closed => {}
         }
-        self.connection.fresh(state);
+        if changed {
+            self.connection.fresh(state);
+        }
     }
 
     fn on_frame(&mut self, driver: &mut Driver, text: &str) {
@@ -206,12 +232,18 @@ impl Router {
         self.link.welcome().map(|welcome| welcome.log)
     }
 
-    /// The head is held against what was seen before this link: what is seen on it grows beyond its welcome.
-    fn lineage_of(&self, welcome: &Welcome) -> Lineage {
+    /// Holds the welcome's head against what was seen before: below it begins another history (R4, W2).
+    fn lineage_of(&mut self, welcome: &Welcome) -> Lineage {
+        let seen = self.seen.entry(welcome.log).or_default();
+        if welcome.head < seen.newest {
+            tracing::warn!(log = %welcome.log, head = welcome.head, seen = seen.newest, "the log's head went back");
+            seen.history += 1;
+            seen.newest = welcome.head;
+        }
+        let history = seen.history;
         Lineage {
             log: welcome.log,
-            head: welcome.head,
-            highest_seen: self.seen.get(&welcome.log).copied().unwrap_or(0),
+            history,
             durable: welcome.durable,
             retention: welcome.retention,
             principal: welcome.principal.clone(),
@@ -220,7 +252,7 @@ impl Router {
 
     fn saw(&mut self, log: LogId, seq: Seq) {
         let seen = self.seen.entry(log).or_default();
-        *seen = (*seen).max(seq);
+        seen.newest = seen.newest.max(seq);
     }
 
     fn saw_cursor(&mut self, at: Cursor) {
@@ -234,6 +266,6 @@ fn linked(welcome: &Welcome) -> ReadEvent {
     ReadEvent::Linked { log: welcome.log, epoch: welcome.epoch, head: welcome.head }
 }
 
-fn unlinked(cause: Cause) -> ReadEvent {
-    ReadEvent::Unlinked { cause, not_before: None }
+fn unlinked(cause: Cause, driver: &Driver) -> ReadEvent {
+    ReadEvent::Unlinked { cause, not_before: driver.not_before() }
 }

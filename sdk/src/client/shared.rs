@@ -20,7 +20,6 @@ pub(super) enum Request {
     Read(NewRead),
     Command(Box<NewCommand>),
     Cancel(CommandId),
-    Dropped(CommandId),
     Close,
 }
 

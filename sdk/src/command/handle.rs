@@ -3,7 +3,6 @@
 
 use std::fmt;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -19,8 +18,6 @@ use crate::observe::{Observable, Reading};
 pub(crate) trait Control: Send + Sync + 'static {
     /// The caller wants it canceled.
     fn cancel(&self);
-    /// The handle and every wait made from it are gone. Said once.
-    fn dropped(&self);
 }
 
 /// A command: what was asked of a service, until it is settled.
@@ -42,20 +39,14 @@ pub struct Command {
     key: CommandKey,
     overridden: Option<CommandKey>,
     state: Observable<CommandState>,
-    hold: Arc<Handhold>,
-    waiting: Option<Settled>,
-}
-
-/// Tells the driver when the last of a handle and its waits is gone.
-struct Handhold {
     control: Option<Box<dyn Control>>,
+    waiting: Option<Settled>,
 }
 
 impl Command {
     /// The handle of the command whose state is `state`.
     pub(crate) fn new(key: CommandKey, state: Observable<CommandState>, control: Box<dyn Control>) -> Self {
-        let hold = Arc::new(Handhold { control: Some(control) });
-        Self { key, overridden: None, state, hold, waiting: None }
+        Self { key, overridden: None, state, control: Some(control), waiting: None }
     }
 
     /// A command that failed before anything could be sent.
@@ -65,7 +56,7 @@ impl Command {
         let status = CommandStatus::Failed;
         publisher.fresh(CommandState { status, failure: Some(failure), asking: false, ..queued });
         publisher.leave();
-        Self { key, overridden: None, state, hold: Arc::new(Handhold { control: None }), waiting: None }
+        Self { key, overridden: None, state, control: None, waiting: None }
     }
 
     /// Notes that the caller's L3 key was not used, because the method makes its own (K2).
@@ -93,14 +84,14 @@ impl Command {
     /// Waits until it is settled, whichever way. The wait may outlive the handle.
     pub fn settled(&self) -> Settled {
         let wait = wait(self.key.clone(), self.state.clone());
-        Settled { wait, state: self.state.clone(), _hold: Arc::clone(&self.hold) }
+        Settled { wait, state: self.state.clone() }
     }
 
     /// Cancels it: at once, once, and whether or not the service can be reached now (W5).
     ///
     /// The command is canceled once its status says so; completion may win the race.
     pub fn cancel(&self) {
-        if let Some(control) = &self.hold.control {
+        if let Some(control) = &self.control {
             control.cancel();
         }
     }
@@ -130,14 +121,6 @@ impl fmt::Debug for Command {
     }
 }
 
-impl Drop for Handhold {
-    fn drop(&mut self) {
-        if let Some(control) = &self.control {
-            control.dropped();
-        }
-    }
-}
-
 /// Waits for the end of a command: the future of [`Command::settled`].
 ///
 /// # Cancel safety
@@ -146,7 +129,6 @@ impl Drop for Handhold {
 pub struct Settled {
     wait: BoxFuture<'static, Result<Settlement, Unsettled>>,
     state: Observable<CommandState>,
-    _hold: Arc<Handhold>,
 }
 
 impl Settled {
@@ -156,7 +138,7 @@ impl Settled {
     pub fn within(self, budget: Duration) -> Self {
         // A budget beyond what the clock can count is none.
         let Some(until) = Instant::now().checked_add(budget) else { return self };
-        let Self { wait, state, _hold } = self;
+        let Self { wait, state } = self;
         let last = state.clone();
         let wait = Box::pin(async move {
             match timeout_at(until, wait).await {
@@ -164,7 +146,7 @@ impl Settled {
                 Err(_) => Err(Unsettled::StillPending { last: last.latest().last().map(|state| (**state).clone()) }),
             }
         });
-        Self { wait, state, _hold }
+        Self { wait, state }
     }
 }
 
@@ -203,7 +185,7 @@ fn wait(key: CommandKey, mut state: Observable<CommandState>) -> BoxFuture<'stat
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Mutex;
+    use std::sync::{Arc, Mutex};
 
     use super::*;
     use crate::command::{Delivery, FailureReason, Hold, Retry};
@@ -222,10 +204,6 @@ mod tests {
     impl Control for Told {
         fn cancel(&self) {
             self.0.lock().unwrap().push("cancel");
-        }
-
-        fn dropped(&self) {
-            self.0.lock().unwrap().push("dropped");
         }
     }
 
@@ -314,18 +292,21 @@ mod tests {
         assert!(e.is_indeterminate() && e.may_have_taken_effect(), "{e}");
     }
 
-    /// W4: dropping does not cancel; the driver hears of it once, when the last wait is gone too.
+    /// W4: dropping does not cancel; the driver sees that nobody looks once handle, waits and observers are gone.
     #[tokio::test(start_paused = true)]
     async fn w4_dropping_does_not_cancel() {
         let (command, publisher, told) = command();
         command.cancel();
         command.cancel();
-        let settled = command.settled();
+        let (settled, state) = (command.settled(), command.state());
         command.detach();
         assert_eq!(told.so_far(), ["cancel", "cancel"]);
         publisher.fresh(with(CommandStatus::Succeeded));
-        assert!(settled.await.is_ok());
-        assert_eq!(told.so_far(), ["cancel", "cancel", "dropped"]);
+        assert!(matches!(settled.await.unwrap(), Settlement::Succeeded(_)));
+        assert_eq!(publisher.observers(), 1, "the observer of the state");
+        drop(state);
+        publisher.unobserved().await;
+        assert_eq!(told.so_far(), ["cancel", "cancel"]);
     }
 
     /// The end of the client claims nothing about the work.

@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{CommandState, Delivery, Hold, Protection};
-use crate::key::CommandKey;
+use crate::key::{CommandKey, KeyLevel};
 use crate::machine::{Actions, Machine as PureMachine, Monotonic, Now, Wall};
 use crate::wire::{CommandFailure, CommandStatus, FailureReason, Retry};
 use stage::{Bound, Fit, Flight, Gate, Link, Open, Progress, Question, Stage};
@@ -129,6 +129,11 @@ impl Machine {
         &self.settings.key
     }
 
+    /// Whether there is a command to send, or only a key to follow.
+    pub fn origin(&self) -> Origin {
+        self.settings.origin
+    }
+
     // --- one stage each -------------------------------------------------------------------------
 
     fn when_new(&mut self, now: Now, event: Event, out: &mut Actions<Action>) -> Stage {
@@ -167,7 +172,7 @@ impl Machine {
                 self.fail(FailureReason::NotPersisted, Retry::SameKey, message);
                 Stage::Done
             }
-            Event::Cancel => self.cancel_unsent(out),
+            Event::Cancel => self.cancel_unsent(now, out),
             Event::Persisted(_)
             | Event::PersistFailed { .. }
             | Event::Called
@@ -185,7 +190,7 @@ impl Machine {
 
     fn when_queued(&mut self, now: Now, gate: Gate, event: Event, out: &mut Actions<Action>) -> Stage {
         match event {
-            Event::Cancel => self.cancel_unsent(out),
+            Event::Cancel => self.cancel_unsent(now, out),
             Event::Linked(_) => match gate {
                 Gate::Link => self.start(now, out),
                 Gate::Persisting(_) | Gate::Retry { .. } => Stage::Queued(gate),
@@ -273,10 +278,23 @@ impl Machine {
     }
 
     /// Row 4: no byte was sent, so it never runs.
-    fn cancel_unsent(&mut self, out: &mut Actions<Action>) -> Stage {
-        self.state.status = CommandStatus::Canceled;
-        out.push(Action::Persist(Record::Settled(self.state.clone())));
-        Stage::Done
+    ///
+    /// That is certain of a minted key only. An L2 or L3 key may have been sent by an earlier life of the
+    /// client, or by another one, and its command may be running; so the cancel is sent by key (W5), and
+    /// the call is not.
+    fn cancel_unsent(&mut self, now: Now, out: &mut Actions<Action>) -> Stage {
+        match self.settings.key.level() {
+            KeyLevel::Minted => {
+                self.state.status = CommandStatus::Canceled;
+                out.push(Action::Persist(Record::Settled(self.state.clone())));
+                Stage::Done
+            }
+            KeyLevel::Semantic | KeyLevel::Explicit => {
+                let mut open = Open::followed();
+                self.wish_cancel(&mut open, out);
+                self.proceed(now, open, out)
+            }
+        }
     }
 
     fn ask(&mut self, now: Now, open: &mut Open, question: Question, out: &mut Actions<Action>) {

@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::FutureExt as _;
 use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio_tungstenite::tungstenite::Utf8Bytes;
@@ -17,6 +18,12 @@ use crate::error::{Cause, Error, Phase};
 use crate::machine::{Machine, Monotonic};
 use crate::transport::{DialFailure, Dialed, Io, Network, Received, Socket, Tls, dial, hint};
 use crate::wire::{ClientFrame, ServerFrame};
+
+/// The most frames that one look at the clock is for. What has arrived with a frame is taken with it.
+const AT_ONCE: usize = 32;
+
+/// The bytes after which no more frames are taken at once: 64 KiB.
+const AT_ONCE_BYTES: usize = 64 << 10;
 
 /// How long a close may keep its caller waiting.
 const GOODBYE: Duration = Duration::from_secs(1);
@@ -35,7 +42,8 @@ pub(crate) struct Parts {
 /// What [`Driver::next`] has to tell.
 #[derive(Debug)]
 pub(crate) enum Happening {
-    /// The connection is in another state, or in the same for another cause.
+    /// The connection is in another state, or in the same for another cause or with another time before which no
+    /// attempt is made.
     State(LinkState),
     /// A frame of the live link. Say [`Driver::note`] or [`Driver::reject`] of it.
     Frame(Utf8Bytes),
@@ -54,6 +62,8 @@ pub(crate) struct Driver {
     credential: Option<Credential>,
     generation: u64,
     ready: VecDeque<Happening>,
+    /// What [`not_before`](Self::not_before) was when a state was told last.
+    told_not_before: Option<Monotonic>,
     alarm: Alarm,
 }
 
@@ -68,6 +78,8 @@ struct Live {
     socket: Socket<Box<dyn Io>>,
     liveness: Liveness,
     writing: bool,
+    /// Whether the supervisor knows of an exchange on it.
+    exchanged: bool,
 }
 
 /// What a task was started for; a later ask of the same name replaces it.
@@ -106,6 +118,7 @@ impl Driver {
             credential: None,
             generation: 0,
             ready: VecDeque::new(),
+            told_not_before: None,
         }
     }
 
@@ -119,7 +132,10 @@ impl Driver {
             }
             let deadline = self.deadline();
             tokio::select! {
-                received = next_of(&mut self.live) => self.on_received(received),
+                received = next_of(&mut self.live) => {
+                    self.on_received(received);
+                    self.take_arrived();
+                }
                 Some(step) = self.tasks.join_next(), if !self.tasks.is_empty() => {
                     if let Ok(step) = step {
                         self.on_step(step);
@@ -131,6 +147,11 @@ impl Driver {
                 () = self.alarm.wait(deadline) => self.on_deadline(),
             }
         }
+    }
+
+    /// What [`next`](Self::next) would give without waiting for anything.
+    pub(crate) fn ready(&mut self) -> Option<Happening> {
+        self.ready.pop_front()
     }
 
     /// Sends a frame on the live link. Without one it is dropped: whoever sent it sends it again when a link is up.
@@ -150,7 +171,7 @@ impl Driver {
         match frame {
             ServerFrame::Pong { n, spread, .. } => {
                 self.tell_liveness(liveness::Event::Pong { n: *n });
-                self.tell(supervisor::Event::Exchanged { link }, None);
+                self.exchanged(link);
                 self.tell(supervisor::Event::Spread { link, spread: *spread }, None);
             }
             ServerFrame::Drain => self.tell(supervisor::Event::Draining { link }, None),
@@ -159,7 +180,7 @@ impl Driver {
             | ServerFrame::Absent { .. }
             | ServerFrame::End { .. }
             | ServerFrame::Report { .. }
-            | ServerFrame::Refused { .. } => self.tell(supervisor::Event::Exchanged { link }, None),
+            | ServerFrame::Refused { .. } => self.exchanged(link),
             ServerFrame::Welcome(_)
             | ServerFrame::Unserved { .. }
             | ServerFrame::Watermark { .. }
@@ -167,9 +188,22 @@ impl Driver {
         }
     }
 
+    /// Tells the supervisor of a link's first exchange; more of them prove nothing more.
+    fn exchanged(&mut self, link: Attempt) {
+        if let Some(live) = self.live.as_mut().filter(|live| live.link == link && !live.exchanged) {
+            live.exchanged = true;
+            self.tell(supervisor::Event::Exchanged { link }, None);
+        }
+    }
+
     /// Ends the link because of a frame that could not be read: what it said would be missing for good otherwise.
     pub(crate) fn reject(&mut self, detail: Arc<str>) {
         self.lose(Cause::Undecodable { detail }, None, None);
+    }
+
+    /// Before when no attempt is made, because the service said so (R9).
+    pub(crate) fn not_before(&self) -> Option<Monotonic> {
+        self.supervisor.not_before()
     }
 
     /// Closes the connection for the caller.
@@ -201,6 +235,27 @@ impl Driver {
         }
         if self.supervisor.deadline().is_some_and(|at| at <= now) {
             self.tell(supervisor::Event::Tick, None);
+        }
+    }
+
+    /// Takes the frames that have arrived by now: under a flood the loop around this costs more than the frames.
+    fn take_arrived(&mut self) {
+        let mut bytes = 0;
+        for _ in 1..AT_ONCE {
+            // What is pending here is polled again, with a waker, before anybody waits.
+            let Some(received) = next_of(&mut self.live).now_or_never() else { return };
+            match received {
+                // The link was heard with the first one, just now.
+                Received::Text(text) => {
+                    bytes += text.len();
+                    self.ready.push_back(Happening::Frame(text));
+                }
+                Received::Alive => {}
+                Received::Flushed | Received::Ended { .. } => self.on_received(received),
+            }
+            if bytes > AT_ONCE_BYTES {
+                return;
+            }
         }
     }
 
@@ -297,6 +352,10 @@ impl Driver {
     fn tell(&mut self, event: supervisor::Event, offered: Option<(Socket<Box<dyn Io>>, Duration)>) {
         let actions = self.supervisor.on_event(self.parts.env.now(), event);
         self.perform(actions, offered);
+        if self.supervisor.not_before() != self.told_not_before {
+            self.told_not_before = self.supervisor.not_before();
+            self.ready.push_back(Happening::State(self.supervisor.shown().clone()));
+        }
     }
 
     /// Performs `actions`; `offered` is the socket of the dial that the event was about.
@@ -305,7 +364,7 @@ impl Driver {
             && self.live.as_ref().is_none_or(|live| live.link != link)
         {
             let liveness = Liveness::client(&self.parts.env.now(), heartbeat, self.parts.liveness);
-            self.live = Some(Live { link, socket, liveness, writing: false });
+            self.live = Some(Live { link, socket, liveness, writing: false, exchanged: false });
         }
         for action in actions {
             match action {

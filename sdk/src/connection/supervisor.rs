@@ -2,7 +2,7 @@
 //!
 //! | state | left by |
 //! |---|---|
-//! | down: a [`race`] of discovery, resolution and dials | a welcome: up; the credential's second refusal: denied |
+//! | down: a race of discovery, resolution and dials | a welcome: up; the credential's second refusal: denied |
 //! | up: one link | its end: down; a second refusal by close code: denied |
 //! | denied | another credential: down |
 //! | closed | nothing |
@@ -60,6 +60,8 @@ pub struct Supervisor {
     /// Who refused the credential last.
     suspect: Option<Address>,
     holds: Holds,
+    /// Set while the last round found nobody who had not asked to be left alone.
+    held_until: Option<Monotonic>,
     /// Since when there is no link, for people.
     down_since: Wall,
     ever_up: bool,
@@ -124,12 +126,21 @@ impl Supervisor {
             spread: Duration::ZERO,
             suspect: None,
             holds: Holds::default(),
+            held_until: None,
             down_since: now.wall,
             ever_up: false,
             denied_since: None,
             cause: None,
             loudness: 0,
             shown: LinkState::Connecting { since: now.wall, cause: None },
+        }
+    }
+
+    /// Before when no attempt is made, because every endpoint asked to be left alone until then (R9).
+    pub fn not_before(&self) -> Option<Monotonic> {
+        match &self.state {
+            State::Down(_) => self.held_until,
+            State::Up(_) | State::Denied(_) | State::Closed => None,
         }
     }
 
@@ -288,8 +299,11 @@ fn abort_all(race: &Race, actions: &mut Actions<Action>) {
 #[cfg(test)]
 mod herd;
 #[cfg(test)]
+#[expect(clippy::wildcard_enum_match_arm, reason = "a test looks at the one thing it is about")]
 mod model;
 #[cfg(test)]
+#[expect(clippy::wildcard_enum_match_arm, reason = "a test looks at the one thing it is about")]
 mod rig;
 #[cfg(test)]
+#[expect(clippy::wildcard_enum_match_arm, reason = "a test looks at the one thing it is about")]
 mod tests;

@@ -144,7 +144,7 @@ impl SqliteLogBuilder {
 
     /// Opens the log; creates it if there is no such file.
     ///
-    /// Must be called inside a tokio runtime. Waits up to 5 s for others who are opening the same file.
+    /// Must be called inside a tokio runtime. Tries for 5 s while others who are opening the same file hold its lock.
     ///
     /// # Errors
     /// - [corrupt](Error::is_corrupt), when the file is not a log of this version: another application's

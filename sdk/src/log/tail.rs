@@ -51,20 +51,22 @@ impl<S: Source> Tail<S> {
             }
             // Marked as seen before looking: what is appended in between wakes the wait below.
             let known = self.wake.borrow_and_update().seq;
-            if self.looked && known <= self.after {
+            if !self.looked || known > self.after {
+                match self.source.follow(&self.prefix, self.after).await {
+                    Ok(page) => {
+                        self.ready = page.into();
+                        self.looked = true;
+                    }
+                    Err(e) => {
+                        tracing::warn!(error = %e, prefix = %self.prefix, "a tail cannot read the log and tries again");
+                        wait.wait().await;
+                        continue;
+                    }
+                }
+            }
+            if self.ready.is_empty() {
                 // Fails only when the log's owner is gone with its runtime: there is nobody left to be woken by.
                 self.wake.changed().await.ok()?;
-                continue;
-            }
-            match self.source.follow(&self.prefix, self.after).await {
-                Ok(page) => {
-                    self.ready = page.into();
-                    self.looked = true;
-                }
-                Err(e) => {
-                    tracing::warn!(error = %e, prefix = %self.prefix, "a tail cannot read the log and tries again");
-                    wait.wait().await;
-                }
             }
         }
     }

@@ -228,7 +228,7 @@ impl Machine {
     fn link(&mut self, now: Now, link: Link, out: &mut Actions<Action>) {
         let history = History::Log(link.log);
         if self.floors.of(history).is_some_and(|floor| link.is_before(floor)) {
-            // A log whose head is below what it has shown was restored without a new id: it is another log (DESIGN 3).
+            // A log whose head is below what it has shown was restored without a new id: it is another log (R4).
             self.floors.forget(history);
         }
         if let Some(Cursor::Log(held)) = self.held

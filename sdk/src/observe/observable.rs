@@ -45,7 +45,7 @@ impl<T: Send + Sync + 'static> Observable<T> {
     /// # Cancel safety
     /// Dropping the future loses no reading.
     pub async fn next(&mut self) -> Option<Reading<T>> {
-        self.progress.advance().await.map(|snapshot| snapshot.reading)
+        self.progress.due().await.then(|| self.progress.look().reading)
     }
 
     /// The current reading and every change after it, as a stream that ends after [`Reading::Ended`].
@@ -80,10 +80,10 @@ impl<T: Send + Sync + 'static> Observable<T> {
     fn snapshots(&self) -> Snapshots<T> {
         // Boxed once for each stream or wait; nothing is allocated when it wakes.
         let progress = Progress::new(self.progress.source.fork());
-        stream::unfold(progress, |mut progress| async move {
-            let snapshot = progress.advance().await?;
-            Some((snapshot, progress))
-        })
+        stream::unfold(
+            progress,
+            |mut progress| async move { progress.due().await.then(|| (progress.look(), progress)) },
+        )
         .fuse()
         .boxed()
     }
@@ -142,20 +142,26 @@ impl<T: Send + Sync + 'static> Progress<T> {
         Self { source, at: At::Start }
     }
 
-    /// Looks before it waits, so that a state reached before is seen (R5, FC-17). Cancel safe.
-    async fn advance(&mut self) -> Option<Snapshot<T>> {
+    /// Completes when there is something to look at, or with `false` after the end.
+    ///
+    /// It is to look before it waits, so that a state reached before is seen (R5, FC-17). Cancel safe.
+    async fn due(&mut self) -> bool {
         match self.at {
-            At::Start => {}
+            At::Start => true,
             At::Under => {
                 self.source.changed().await;
-                // If the user's code panics in the look below, the next call looks again instead of waiting.
+                // If the user's code panics in the look that follows, the next call looks again instead of waiting.
                 self.at = At::Start;
+                true
             }
-            At::End => return None,
+            At::End => false,
         }
+    }
+
+    fn look(&mut self) -> Snapshot<T> {
         let snapshot = self.source.observe();
         self.at = if snapshot.reading.is_ended() { At::End } else { At::Under };
-        Some(snapshot)
+        snapshot
     }
 }
 

@@ -122,6 +122,7 @@ impl Core {
     pub(crate) async fn within<F: Future>(&self, bound: Duration, future: F) -> Option<F::Output> {
         let until = self.env.instant() + bound;
         tokio::select! {
+            biased; // what is done in time is done, whatever else happens at that instant
             output = future => Some(output),
             () = self.env.sleep_until(Some(until)) => None,
         }

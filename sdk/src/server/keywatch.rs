@@ -141,3 +141,51 @@ impl Drop for Watched {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::log::AppendId;
+    use crate::machine::Wall;
+    use crate::wire::CommandStatus;
+
+    fn entry(seq: u64, body: &str) -> Entry {
+        let subject = Subject::of(["key", "alice", "k"]);
+        Entry::new(seq, subject, AppendId::new(Default::default()), Wall::default(), body.to_owned().into())
+    }
+
+    const ACCEPTED: &str = r#"{"k":"accepted","method":"m","level":"minted","minted":1,
+        "fingerprint":"0000000000000000000000000000000000000000000000000000000000000000",
+        "id":"01ARZ3NDEKTSV4RRFFQ69G5FAV"}"#;
+
+    /// W3: no change is lost between the watch, the load and the tail, in whatever order they come.
+    #[test]
+    fn w3_no_change_falls_between_load_and_tail() {
+        let entries = [entry(1, ACCEPTED), entry(2, r#"{"k":"started"}"#), entry(3, r#"{"k":"cancel_requested"}"#)];
+        for loaded in 1..=3 {
+            for seeded_after in 0..=3 {
+                let watch = Arc::new(KeyWatch::default());
+                let (to, mut told) = mpsc::unbounded_channel();
+                let watched = watch.watch(entries[0].subject.clone(), Reply { call: 7, token: 1, to });
+                let record =
+                    entries[..loaded].iter().fold(None, |r, entry| KeyRecord::fold(r, entry).unwrap()).unwrap();
+                for (n, entry) in entries.iter().enumerate() {
+                    if n == seeded_after {
+                        watch.seed(&entry.subject, &record);
+                    }
+                    watch.appended(entry.clone());
+                }
+                watch.seed(&entries[0].subject, &record);
+                let mut news = Vec::new();
+                while let Ok((7, 1, Answer::News(report))) = told.try_recv() {
+                    news.push(report);
+                }
+                assert!(news.is_sorted_by_key(|report| report.at), "forward only");
+                let last = news.last().unwrap();
+                assert_eq!((last.status, last.at, last.accepted), (CommandStatus::CancelRequested, 3, 1));
+                drop(watched);
+                assert!(watch.is_empty());
+            }
+        }
+    }
+}

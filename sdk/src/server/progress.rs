@@ -88,3 +88,22 @@ pub(crate) async fn follow_keys(core: Arc<Core>, follower: Option<usize>) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// R4: the watermark is the slowest follower's position, and never goes back.
+    #[test]
+    fn r4_the_watermark_is_the_slowest_followers() {
+        let progress = Progress::new(2);
+        let watch = progress.watch();
+        progress.advance(0, 7);
+        assert_eq!((progress.through(), watch.has_changed().unwrap()), (0, false));
+        progress.advance(1, 5);
+        assert_eq!((progress.through(), watch.has_changed().unwrap()), (5, true));
+        progress.advance(1, 4);
+        progress.advance(1, 9);
+        assert_eq!(progress.through(), 7);
+    }
+}

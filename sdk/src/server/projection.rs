@@ -22,7 +22,8 @@ pub trait Projection: Send + 'static {
     fn prefix(&self) -> Prefix;
 
     /// Takes one entry and stages the cells that it changes. They become visible with the append's
-    /// last entry.
+    /// last entry; until then the cells show what was before the append, so what the next entry of the
+    /// same append builds on belongs into the projection's own fields.
     fn apply(&mut self, entry: &Entry, changes: &mut Changes<'_>);
 
     /// Folds one whole append and makes its changes visible. For tests without a server.
@@ -303,6 +304,8 @@ mod tests {
     struct Sums {
         cells: Cells<String, u64>,
         total: Cell<u64>,
+        /// The total as it was visible at each entry.
+        visible: Vec<u64>,
     }
 
     impl Projection for Sums {
@@ -311,6 +314,7 @@ mod tests {
         }
 
         fn apply(&mut self, entry: &Entry, changes: &mut Changes<'_>) {
+            self.visible.push(*self.total.get().unwrap());
             let name = entry.subject.tokens().last().unwrap();
             match serde_json::from_slice::<Option<u64>>(&entry.body).unwrap() {
                 Some(n) => changes.set(&self.cells, name, n),
@@ -344,7 +348,7 @@ mod tests {
     /// R4: cells change with whole appends, and their version is the append's last sequence.
     #[test]
     fn r4_an_append_is_shown_whole() {
-        let mut sums = Sums { cells: Cells::new(), total: Cell::new(0) };
+        let mut sums = Sums { cells: Cells::new(), total: Cell::new(0), visible: Vec::new() };
         let mut a = sums.cells.live(&"a".to_owned()).into_feed();
         let mut total = sums.total.live().into_feed();
         let dirty = Arc::new(Dirty::default());
@@ -357,7 +361,9 @@ mod tests {
         assert_eq!(show(&mut *a), "Absent", "a part of an append shows nothing");
         assert!(dirty.take().is_empty());
 
+        sums.visible.clear();
         sums.fold(&whole);
+        assert_eq!(sums.visible, [0, 0, 0], "nor do its earlier entries while the later ones are folded");
         assert_eq!((show(&mut *a), show(&mut *total)), ("6@3".into(), "3@3".into()));
         assert_eq!(dirty.take(), [1, 2].into());
         assert_eq!(sums.cells.get(&"b".to_owned()).as_deref(), Some(&7));
@@ -366,7 +372,7 @@ mod tests {
     /// R3: only what was there can be gone; what was never there leaves no trace.
     #[test]
     fn r3_gone_is_not_absent() {
-        let mut sums = Sums { cells: Cells::new(), total: Cell::new(0) };
+        let mut sums = Sums { cells: Cells::new(), total: Cell::new(0), visible: Vec::new() };
         let mut a = sums.cells.live(&"a".to_owned()).into_feed();
         a.open(Wake::new(&Arc::default(), 1));
         drop(a);

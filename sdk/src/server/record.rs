@@ -240,6 +240,13 @@ mod tests {
         assert_eq!((record.accepted, record.head), (1, 6));
     }
 
+    /// W7: what is recorded as failed never advises the same key, which would only replay it.
+    #[test]
+    fn w7_a_recorded_failure_asks_for_a_new_key() {
+        let settled = Settled::from(Settle::Failed(CommandFailure::verdict(Retry::SameKey, "flaky")));
+        assert_eq!(settled.failure.unwrap().retry, Retry::NewKey);
+    }
+
     /// W5: a cancel that comes first reads as canceled, whatever follows is out of place.
     #[test]
     fn w5_a_fence_is_canceled() {

@@ -12,6 +12,12 @@ pub(crate) fn invalid(detail: impl Into<String>) -> Refused {
     new(RefusalCode::Invalid, detail.into())
 }
 
+/// The method is not a `what` of any service here.
+pub(crate) fn unknown_method(what: &str, method: &str) -> Refused {
+    let shown: String = method.chars().take(100).collect(); // it may be as long as a frame
+    invalid(format!("method: expected a {what} of this service, got {shown}"))
+}
+
 pub(crate) fn key_conflict() -> Refused {
     new(RefusalCode::KeyConflict, "key: expected one that is not bound to another command".into())
 }

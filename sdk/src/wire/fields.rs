@@ -6,12 +6,14 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde::Deserialize;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use ulid::Ulid;
 
 use super::refusal::{EndReason, RefusalCode, Refused};
-use super::{CallId, CommandFailure, CommandStatus, Cursor, Seq, SubId};
+use super::{CallId, CommandFailure, CommandStatus, Cursor, Epoch, LogId, Seq, SubId};
 use crate::key::KeyLevel;
 
 /// A frame that was read.
@@ -81,11 +83,56 @@ pub(super) struct Received<'a> {
 }
 
 /// `at` is a cursor in a read's frame and a sequence in a command's.
-#[derive(Clone, Copy, Deserialize)]
-#[serde(untagged)]
+#[derive(Clone, Copy)]
 pub(super) enum At {
     Seq(Seq),
     Cursor(Cursor),
+}
+
+/// By hand, because every value has one: an untagged enum would copy it aside and read it once for each variant.
+impl<'de> Deserialize<'de> for At {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Either;
+
+        impl<'de> Visitor<'de> for Either {
+            type Value = At;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a sequence, {log, seq} or {epoch, count}")
+            }
+
+            fn visit_u64<E>(self, seq: u64) -> Result<At, E> {
+                Ok(At::Seq(seq))
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<At, A::Error> {
+                Cursor::deserialize(MapAccessDeserializer::new(map)).map(At::Cursor)
+            }
+        }
+
+        deserializer.deserialize_any(Either)
+    }
+}
+
+/// The fields of both kinds of [`Cursor`].
+#[derive(Deserialize)]
+pub(super) struct CursorFields {
+    log: Option<LogId>,
+    seq: Option<Seq>,
+    epoch: Option<Epoch>,
+    count: Option<u64>,
+}
+
+impl TryFrom<CursorFields> for Cursor {
+    type Error = &'static str;
+
+    fn try_from(fields: CursorFields) -> Result<Self, Self::Error> {
+        match fields {
+            CursorFields { log: Some(log), seq: Some(seq), .. } => Ok(Self::log(log, seq)),
+            CursorFields { epoch: Some(epoch), count: Some(count), .. } => Ok(Self::Epoch { epoch, count }),
+            CursorFields { .. } => Err("expected {log, seq} or {epoch, count}"),
+        }
+    }
 }
 
 impl<'a> Received<'a> {
@@ -134,4 +181,33 @@ fn blame(text: &str) -> Option<MalformedFrame> {
         let what = e.split(" at line ").next().unwrap_or_default();
         Some(MalformedFrame::new(&format_args!("`{name}`: {what}")))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// R4: a position is read whatever the order of its fields and whatever else stands beside them, or not at all.
+    #[test]
+    fn r4_a_position_is_a_sequence_or_one_of_two_cursors() {
+        const ULID: &str = "01KB3X7Q4YVJ5N9ZC2D8E6F0GH";
+        let read = |at: &str| {
+            let text = format!(r#"{{"type":"x","at":{at}}}"#);
+            Received::parse(&text).map(|f| (f.need_seq().ok(), f.need_cursor().ok()))
+        };
+        let id = Ulid::from_string(ULID).unwrap();
+        let log = Cursor::log(LogId::new(id), 7);
+        let epoch = Cursor::Epoch { epoch: Epoch::new(id), count: 7 };
+        assert_eq!(read("7"), Ok((Some(7), None)));
+        assert_eq!(read(&format!(r#"{{"log":"{ULID}","seq":7}}"#)), Ok((None, Some(log))));
+        assert_eq!(read(&format!(r#"{{"later":[1],"seq":7,"log":"{ULID}"}}"#)), Ok((None, Some(log))));
+        assert_eq!(read(&format!(r#"{{"epoch":"{ULID}","count":7}}"#)), Ok((None, Some(epoch))));
+        for wrong in ["-1", "\"7\"", "{}", "[7]", r#"{"log":7,"seq":7}"#, &format!(r#"{{"log":"{ULID}","count":7}}"#)] {
+            assert!(read(wrong).is_err(), "{wrong}");
+        }
+        for cursor in [log, epoch] {
+            let text = serde_json::to_string(&cursor).unwrap();
+            assert_eq!(serde_json::from_str::<Cursor>(&text).unwrap(), cursor);
+        }
+    }
 }

@@ -85,7 +85,7 @@ pub struct CommandFailure {
     pub reason: FailureReason,
     /// What the caller may do.
     pub retry: Retry,
-    /// For people. Holds no secret.
+    /// For people. Holds no secret. [`CommandFailure::new`] keeps its first 4 KiB: it travels in one frame.
     pub message: Arc<str>,
 }
 
@@ -117,10 +117,24 @@ pub enum FailureReason {
     Other,
 }
 
+/// The longest message for people, in bytes.
+pub(crate) const MESSAGE: usize = 4 << 10;
+
+/// At most the first `most` bytes of `text`, whole characters.
+pub(crate) fn cut(text: &str, most: usize) -> &str {
+    let mut end = most.min(text.len());
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
+}
+
 impl CommandFailure {
     /// A failure.
     pub fn new(reason: FailureReason, retry: Retry, message: impl Into<Arc<str>>) -> Self {
-        Self { reason, retry, message: message.into() }
+        let message = message.into();
+        let message = if message.len() > MESSAGE { Arc::from(cut(&message, MESSAGE)) } else { message };
+        Self { reason, retry, message }
     }
 
     /// The service's verdict: the work was done and its result is a failure.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use futures::SinkExt;
 use outlast::key::{KeyLevel, semantic};
-use outlast::log::MemoryLog;
+use outlast::log::{Append, AppendId, Expect, Log, MemoryLog, Subject};
 use outlast::testing::env;
 use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::Message;
@@ -70,6 +70,30 @@ async fn k1_fc79_a_key_names_one_command() {
     peer.call(4, "farm.v1/touch", "n", exact("9007199254740992")).await;
     assert_eq!(peer.call(5, "farm.v1/touch", "n", exact("9007199254740993")).await, conflict(5), "exact integers");
     assert_eq!(farm.events("b").await, 1);
+}
+
+/// K1: until a call is answered it is told nothing of what happens to its key: it may be another's.
+#[tokio::test(start_paused = true)]
+async fn k1_an_unanswered_call_is_told_nothing() {
+    let env = env(1);
+    let (inner, key) = (MemoryLog::new(&env), Subject::of(["key", "alice", "k"]));
+    let log = Flaky::new(inner.clone());
+    let farm = Farm::on(log.clone(), env);
+    let server = farm.start().await;
+    let (mut first, mut second) = (Peer::connect(&server, "alice").await, Peer::connect(&server, "alice").await);
+    let spec = json!({"sha": "a"});
+    let accepted = first.call(1, KEYED, "x", spec).await;
+    assert_eq!(accepted["status"], "PENDING");
+    let key = Subject::of(key.tokens().take(2).chain([sha_key("a", 1)]));
+    log.set(Fault::Hang); // so the second call, which is another command, has no answer yet
+    second.send(call_frame(1, KEYED, "x", json!({"sha": "a", "spec": "another"}))).await;
+    second.ping(1).await;
+    let append = Append::new(AppendId::new(farm.env.ulid()), farm.env.wall());
+    inner.append(append.write(key, Expect::Any, r#"{"k":"started"}"#)).await;
+    assert_eq!(first.answer(1).await["status"], "RUNNING");
+    assert_eq!(second.answer(1).await["code"], "unavailable", "not a report");
+    log.set(Fault::None);
+    assert_eq!(second.call(2, KEYED, "x", json!({"sha": "a", "spec": "another"})).await["code"], "key_conflict");
 }
 
 /// K1: another principal's key answers as never seen, and is free.
@@ -182,6 +206,8 @@ async fn w7_w8_refusals_leave_no_record() {
     let mut peer = Peer::connect(&server, "alice").await;
     let unknown = peer.call(1, "farm.v1/nothing", "k", json!({})).await;
     assert_eq!((&unknown["type"], &unknown["code"]), (&json!("refused"), &json!("invalid")));
+    let long = peer.call(1, &"x".repeat(100_000), "k", json!({})).await;
+    assert!(long["detail"].as_str().unwrap().len() < 200, "it is not sent back");
     let wrong = peer.call(2, "farm.v1/touch", "k", json!({"id": 7})).await;
     assert!(wrong["detail"].as_str().unwrap().starts_with("id:"), "{wrong}");
     let twice = r#"{"type":"call","call":3,"method":"farm.v1/touch","params":{"id":"a","id":"b"},"key":"k",

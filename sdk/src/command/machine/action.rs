@@ -39,6 +39,9 @@ pub enum Action {
     /// Say this in the log of the program; it changes nothing.
     Trace(Oddity),
     /// The machine has finished: forget its calls on the connection, free what is stored of it, drop it.
+    ///
+    /// What is shown stays as it is if its status is terminal; else its read ends as closed, since nobody
+    /// follows the command any more.
     Release,
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::action::{Ask, Record};
 use crate::key::Principal;
-use crate::wire::{CommandReport, LogId, Refused, Seq};
+use crate::wire::{CommandReport, LogId, Refused};
 
 /// What happened.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -55,11 +55,9 @@ pub enum Event {
 pub struct Lineage {
     /// The log.
     pub log: LogId,
-    /// Its head.
-    pub head: Seq,
-    /// The highest sequence of that log that this client has ever seen. A head below it is another
-    /// history under the same name: a restored backup (DESIGN 3).
-    pub highest_seen: Seq,
+    /// How often this client has seen the log's head below a sequence that it had seen of it: each time it is another
+    /// history under the same name, a restored backup, and stays one however far it grows (DESIGN 3).
+    pub history: u32,
     /// Whether the log outlives the process.
     pub durable: bool,
     /// R: how long the service remembers a key.

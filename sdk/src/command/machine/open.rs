@@ -23,6 +23,11 @@ impl Machine {
             Event::Refused { ask, refused } => {
                 let question = match &open.flight {
                     Flight::Awaiting { question, ask: awaited, .. } if *awaited == ask => *question,
+                    // A refused question has no further reports, whatever was reported before.
+                    Flight::Answered if ask == self.asked => {
+                        open.flight = Flight::Waiting { until: self.back_off(now, refused.retry_after) };
+                        return Stage::Open(open);
+                    }
                     // It answers an older question: whatever it says, the newest one will say.
                     Flight::Awaiting { .. }
                     | Flight::Idle
@@ -150,7 +155,7 @@ impl Machine {
     }
 
     /// Row 19: shown at once, sent when durable.
-    fn wish_cancel(&mut self, open: &mut Open, out: &mut Actions<Action>) {
+    pub(super) fn wish_cancel(&mut self, open: &mut Open, out: &mut Actions<Action>) {
         match open.cancel {
             Wish::None => {
                 open.cancel = Wish::Persisting;

@@ -108,8 +108,8 @@ pub(super) enum Question {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Bound {
     pub(super) log: LogId,
-    /// It goes by the log's name, with a head below what was seen under that name: a restored backup (DESIGN 3).
-    pub(super) restored: bool,
+    /// Which history of that name: a restored backup is another one.
+    pub(super) history: u32,
     pub(super) principal: Principal,
     pub(super) durable: bool,
     pub(super) retention: std::time::Duration,
@@ -137,7 +137,7 @@ impl Bound {
     pub(super) fn of(lineage: &Lineage) -> Self {
         Self {
             log: lineage.log,
-            restored: lineage.head < lineage.highest_seen,
+            history: lineage.history,
             principal: lineage.principal.clone(),
             durable: lineage.durable,
             retention: lineage.retention,
@@ -149,7 +149,7 @@ impl Bound {
         let here = Self::of(lineage);
         if self.principal != here.principal {
             Fit::Held(Hold::OtherPrincipal)
-        } else if (self.log, self.restored) == (here.log, here.restored) {
+        } else if (self.log, self.history) == (here.log, here.history) {
             Fit::Same
         } else if self.durable {
             Fit::Held(Hold::OtherLog)

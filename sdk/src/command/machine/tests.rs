@@ -20,14 +20,7 @@ pub(super) fn log(n: u128) -> LogId {
 }
 
 pub(super) fn lineage(n: u128) -> Lineage {
-    Lineage {
-        log: log(n),
-        head: 10,
-        highest_seen: 10,
-        durable: true,
-        retention: DAY,
-        principal: Principal::new("ci").unwrap(),
-    }
+    Lineage { log: log(n), history: 0, durable: true, retention: DAY, principal: Principal::new("ci").unwrap() }
 }
 
 pub(super) fn report(status: CommandStatus, accepted: Seq) -> Event {
@@ -182,7 +175,12 @@ impl Rig {
     pub(super) fn calls(&self) -> Vec<Wall> {
         let call = |action: &Action| match action {
             Action::SendCall { minted, .. } => Some(*minted),
-            _ => None,
+            Action::SendAttach { .. }
+            | Action::SendCancel { .. }
+            | Action::Persist(_)
+            | Action::Publish(_)
+            | Action::Trace(_)
+            | Action::Release => None,
         };
         self.trail.iter().filter_map(call).collect()
     }

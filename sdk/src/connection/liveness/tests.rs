@@ -135,6 +135,16 @@ fn fc29_traffic_without_answers_is_no_life() {
     assert_eq!(*died, (SECOND * 10, idle(SECOND * 5)));
 }
 
+/// FC-26: the second chance ends within heartbeat + answer of the last byte, also where the heartbeat is short.
+#[test]
+fn fc26_a_second_chance_is_no_extension() {
+    let mut rig = Rig::client(SECOND);
+    rig.run_until(SECOND * 2 + MS * 500);
+    rig.tell(Event::Received);
+    let done = rig.run_until(SECOND * 60);
+    assert_eq!(done.last(), Some(&(SECOND * 8 + MS * 500, idle(SECOND * 5))));
+}
+
 /// R7: a pong to an older ping than the awaited one, or to none of ours, answers nothing.
 #[test]
 fn r7_a_foreign_pong_is_no_answer() {

@@ -163,6 +163,7 @@ impl Supervisor {
             };
             race.flights.insert(attempt, flight);
             race.stagger = Some(now.instant + self.config.stagger);
+            self.held_until = None;
             actions.push(Action::Dial { attempt, address });
         }
         if race.discover.is_some() || race.credential.is_some() {
@@ -178,6 +179,7 @@ impl Supervisor {
             race.next = Some(if race.is_idle() {
                 let delay = self.config.backoff.delay(now, self.outage(now), self.spread);
                 let free = self.holds.next_free(now.instant);
+                self.held_until = free;
                 let at = now.instant + delay;
                 NextRound { at: free.map_or(at, |free| free.min(at)), why: Why::Held }
             } else {

@@ -215,6 +215,20 @@ fn r8_a_hint_is_kept_to() {
     assert_eq!(first, Some(start + SECOND * 7));
 }
 
+/// R8: a hint that comes while its endpoint is being resolved again holds for what is resolved.
+#[test]
+fn r8_a_hint_holds_for_addresses_that_come_after_it() {
+    let mut rig = Rig::fixed(Config::default(), u64::MAX);
+    let attempt = rig.dial_at(&["a"]);
+    // The dial takes long, so discovery is asked again.
+    rig.run_to(SECOND, |action| *action == Action::Discover);
+    let actions = rig.tell(Event::Discovered { endpoints: vec![endpoint()] });
+    assert!(actions.contains(&Action::Resolve(endpoint())));
+    rig.tell(Event::Failed { attempt, cause: Cause::Status { code: 503 }, retry_after: Some(SECOND * 7) });
+    let actions = rig.tell(Event::Resolved { endpoint: endpoint(), targets: vec!["b".into()] });
+    assert_eq!(dials(&actions), []);
+}
+
 /// R8: an absurd hint is bounded, and does not silence the client for good.
 #[test]
 fn r8_a_hint_without_end_is_bounded() {
@@ -533,8 +547,32 @@ fn r3_an_unreachable_source_is_only_a_failed_round() {
     assert!(matches!(published(&actions), Some(LinkState::Denied { .. })), "the close was its first refusal");
 }
 
-/// R3: refusals by several addresses at once are one; the address that refused is asked last the next time, so that
-/// where there are two, both have to refuse.
+/// R3: the two uses of one credential are a backoff step apart, also where a clock jumps in between.
+#[test]
+fn r3_a_clock_jump_does_not_shorten_the_step() {
+    let mut rig = Rig::fixed(Config::default(), u64::MAX);
+    // The step is 5 s at this length of outage.
+    rig.live_until(SECOND * 200, &mut single_instance(Duration::MAX, Duration::ZERO));
+    let attempt = rig.dial();
+    rig.tell(Event::Refused { attempt });
+    let refused_at = rig.time;
+    rig.wall += SECOND * 60;
+    rig.run_to(SECOND * 5, |action| *action == Action::Discover);
+    assert_eq!(rig.time - refused_at, SECOND * 5);
+}
+
+/// R3: the address that refused is dialed last the next time, so that where there are two, both have to refuse.
+#[test]
+fn r3_the_address_that_refused_goes_last() {
+    let mut rig = Rig::fixed(Config::default(), u64::MAX);
+    let attempt = rig.dial_at(&["a", "b"]);
+    rig.tell(Event::Refused { attempt });
+    let attempt = rig.dial_at(&["a", "b"]);
+    let State::Down(race) = &rig.supervisor.state else { panic!("down") };
+    assert_eq!(&*race.flights[&attempt].address.target, "b");
+}
+
+/// R3: refusals by several addresses at once are one.
 #[test]
 fn r3_refusals_of_one_round_count_once() {
     let mut rig = Rig::fixed(Config::default(), u64::MAX);
@@ -544,8 +582,6 @@ fn r3_refusals_of_one_round_count_once() {
     rig.tell(Event::Refused { attempt: second });
     assert!(matches!(rig.supervisor.shown(), LinkState::Connecting { .. }));
     let third = rig.dial_at(&["a", "b"]);
-    let State::Down(race) = &rig.supervisor.state else { panic!("down") };
-    assert_eq!(&*race.flights[&third].address.target, "a", "b refused last");
     rig.tell(Event::Refused { attempt: third });
     assert!(matches!(rig.supervisor.shown(), LinkState::Denied { .. }));
 }
@@ -569,7 +605,8 @@ fn r3_a_welcome_alone_forgives_no_refusal() {
     let link = rig.up(Duration::ZERO);
     rig.lose(link, Some(1008));
     let link = rig.proven(Duration::ZERO);
-    rig.lose(link, Some(1008));
+    let actions = rig.lose(link, Some(1008));
+    assert!(matches!(published(&actions), Some(LinkState::Down { .. })), "health in between forgives");
     let link = rig.up(Duration::ZERO);
     let actions = rig.lose(link, Some(1008));
     assert!(matches!(published(&actions), Some(LinkState::Denied { .. })));

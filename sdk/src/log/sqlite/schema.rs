@@ -68,7 +68,6 @@ impl Opener {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | create;
         let mut connection = Connection::open_with_flags(&*self.path, flags).map_err(|e| self.error(e))?;
         let position = self.prepare(&mut connection, id)?;
-        connection.busy_timeout(self.busy_timeout).map_err(|e| self.error(e))?;
         Ok((connection, position))
     }
 
@@ -88,7 +87,7 @@ impl Opener {
 
     fn prepare(&self, connection: &mut Connection, id: Option<LogId>) -> Result<Timestamp, Error> {
         let failed = |e| self.error(e);
-        connection.busy_timeout(READER_TIMEOUT).map_err(failed)?;
+        connection.busy_timeout(self.busy_timeout).map_err(failed)?;
         connection.set_prepared_statement_cache_capacity(16);
         // Before anything is changed: a foreign file keeps even its journal mode.
         self.check_owner(connection)?;
@@ -114,12 +113,12 @@ impl Opener {
     }
 
     fn check_owner(&self, connection: &Connection) -> Result<Owner, Error> {
-        let pragma = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
-        let look = || {
-            let tables: i64 = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
-            Ok((pragma("application_id")?, pragma("user_version")?, tables))
-        };
-        match look().map_err(|e| self.error(e))? {
+        // One statement, one snapshot: somebody may be creating it at this moment.
+        let look = "SELECT (SELECT application_id FROM pragma_application_id), \
+                    (SELECT user_version FROM pragma_user_version), (SELECT count(*) FROM sqlite_schema)";
+        let found = connection
+            .query_row(look, [], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?, row.get::<_, i64>(2)?)));
+        match found.map_err(|e| self.error(e))? {
             (0, 0, 0) => Ok(Owner::Nobody),
             (APPLICATION, VERSION, _) => Ok(Owner::Log),
             (APPLICATION, version, _) => {

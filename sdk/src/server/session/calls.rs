@@ -51,10 +51,7 @@ impl Calls {
         let id = call.call;
         self.register(id, |calls| {
             let Some(Route::Command(method, handler)) = calls.core.routes.get(&*call.method) else {
-                return Err(refused::invalid(format!(
-                    "method: expected a command of this service, got {}",
-                    call.method
-                )));
+                return Err(refused::unknown_method("command", &call.method));
             };
             let received = CommandKey::of_level(&*call.key, call.level);
             received.validate().map_err(|e| invalid(&e))?;

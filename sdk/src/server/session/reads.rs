@@ -86,8 +86,8 @@ impl Reads {
         // A cursor of another log, or of none, is not trusted: the answer is a full snapshot (R4).
         let after = subscribe.after.and_then(Cursor::timestamp).filter(|after| after.log == self.core.log_id);
         let Some(Route::Read(handler)) = self.core.routes.get(&*subscribe.method) else {
-            let detail = format!("method: expected a read of this service, got {}", subscribe.method);
-            return Some(ServerFrame::Unserved { sub, refused: refused::invalid(detail) });
+            let refused = refused::unknown_method("read", &subscribe.method);
+            return Some(ServerFrame::Unserved { sub, refused });
         };
         let scope = scope.minimum_timestamp(after).build();
         let opened = catch_unwind(AssertUnwindSafe(|| handler(&scope, Args::parse(&subscribe.params)?)));
@@ -141,8 +141,10 @@ impl Reads {
             std::future::pending::<()>().await;
         };
         tokio::select! {
-            () = dirty.marked() => {}
+            // The pumps first, as it is they who mark: so what has changed by now is one batch.
+            biased;
             () = pumping => {}
+            () = dirty.marked() => {}
         }
     }
 

@@ -64,6 +64,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
     pub(super) async fn feed(&mut self, text: String) -> Result<(), Closed> {
         let until = self.env.instant() + WRITE_STALL;
         tokio::select! {
+            biased; // a write that is possible is no stall
             fed = self.stream.feed(Message::text(text)) => fed.map_err(|_| Closed),
             () = self.env.sleep_until(Some(until)) => Err(stalled()),
         }
@@ -73,6 +74,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
     pub(super) async fn flush(&mut self) -> Result<(), Closed> {
         let until = self.env.instant() + WRITE_STALL;
         tokio::select! {
+            biased; // as in `feed`
             flushed = self.stream.flush() => flushed.map_err(|_| Closed),
             () = self.env.sleep_until(Some(until)) => Err(stalled()),
         }
@@ -88,6 +90,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
             }
         };
         tokio::select! {
+            biased; // the same schedule has the same end
             () = goodbye => {}
             () = self.env.sleep_until(Some(until)) => {}
         }

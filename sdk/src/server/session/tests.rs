@@ -16,6 +16,28 @@ use crate::server::{Cells, Events, Routes, RpcScope, Running, Server};
 /// A server's only task while nobody is connected: the follower of the keys.
 const IDLE: usize = 1;
 
+/// S6, W5: an attempt that is given up is told so; what it has spawned can stop.
+#[tokio::test(start_paused = true)]
+async fn w5_an_abandoned_attempt_is_told() {
+    let env = Env::new(SystemClock, 1);
+    let (scopes, mut begun) = tokio::sync::mpsc::unbounded_channel();
+    let routes = Routes::new("s", 1).command(&Method::new("s.v1/hang"), move |scope: RpcScope, _: Args| {
+        scopes.send(scope).unwrap();
+        std::future::pending::<Result<Events, _>>()
+    });
+    let server = Server::builder(MemoryLog::new(&env)).env(env.clone()).service(routes).start().await.unwrap();
+    let mut socket = connect(&server).await;
+    socket.send(call(1, "hang")).await.unwrap();
+    let scope = begun.recv().await.unwrap();
+    let attempt = scope.deadline().unwrap().saturating_duration_since(env.tokio_instant(env.instant()));
+    assert_eq!((scope.is_canceled(), attempt), (false, Duration::from_secs(30)));
+    let minted = SystemClock.now().millis();
+    let cancel = format!(r#"{{"type":"cancel","call":2,"key":"hang1","minted":{minted}}}"#);
+    socket.send(Message::text(cancel)).await.unwrap();
+    scope.canceled().await;
+    assert!(socket.next().await.unwrap().unwrap().to_text().unwrap().contains("CANCELED"));
+}
+
 async fn start(env: &Env) -> (Server, Cells<String, u64>) {
     let cells: Cells<String, u64> = Cells::new();
     let live = cells.clone();

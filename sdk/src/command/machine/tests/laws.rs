@@ -115,7 +115,7 @@ struct Run {
     /// Some copy's fate is unknown.
     lost: bool,
     /// Each call: to which history, as whom, with which minted-at.
-    calls: Vec<(LogId, bool, Principal, Wall)>,
+    calls: Vec<(LogId, u32, Principal, Wall)>,
     settled: Option<CommandStatus>,
     released: bool,
 }
@@ -143,7 +143,7 @@ impl Run {
         let original = Lineage { durable: self.durable, ..lineage(1) };
         match whose {
             Whose::Original => original,
-            Whose::Restored => Lineage { head: 9, ..original },
+            Whose::Restored => Lineage { history: 1, ..original },
             Whose::OtherLog => Lineage { log: log(2), ..original },
             Whose::OtherPrincipal => Lineage { principal: Principal::new("other").unwrap(), ..original },
         }
@@ -276,7 +276,7 @@ impl Run {
         assert_eq!(settings.origin, Origin::Call, "a followed key is never sent");
         assert!(self.sendable.contains(&to.log), "W1: sent before it was durable");
         assert!(!(self.lost && settings.protection == Protection::Unprotected), "W2: resent without deduplication");
-        let call = (to.log, to.head < to.highest_seen, to.principal, minted);
+        let call = (to.log, to.history, to.principal, minted);
         if let Some(first) = self.calls.first() {
             assert_eq!(
                 (&first.2, first.3),

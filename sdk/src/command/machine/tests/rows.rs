@@ -80,20 +80,45 @@ fn row_03_a_failed_record_of_the_log_is_tried_again() {
 /// Row 4: canceled before a byte was sent, so it never runs; also while its records are being written.
 #[test]
 fn row_04_a_queued_command_is_canceled_here() {
-    let mut rig = Rig::call();
+    let key = CommandKey::minted(Ulid(42));
+    let mut rig = Rig::new(Settings { key: key.clone(), ..settings() });
     rig.on(Event::Called);
     assert_eq!(rig.on(Event::Cancel), QUIET);
     assert_eq!((rig.status(), rig.delivery()), (Canceled, Delivery::Queued));
     assert_eq!(rig.on(Event::Linked(lineage(1))), QUIET);
 
-    let mut rig = Rig::call();
+    let mut rig = Rig::new(Settings { key: key.clone(), ..settings() });
     rig.durable_at_once = false;
     rig.on(Event::Called);
     rig.on(Event::Cancel);
     assert_eq!(rig.status(), Canceled);
     rig.durable_at_once = true;
-    assert_eq!(rig.on(Event::Persisted(Record::Key { key: settings().key, minted: MINTED })), QUIET);
+    assert_eq!(rig.on(Event::Persisted(Record::Key { key, minted: MINTED })), QUIET);
     assert_eq!(rig.on(Event::Linked(lineage(1))), QUIET);
+}
+
+/// Row 4, W5 and K2: an L2 or L3 key may be running from an earlier life of the client, so its cancel is
+/// sent, and its call is not.
+#[test]
+fn row_04_w5_a_queued_cancel_of_a_shared_key_is_sent() {
+    for linked_first in [false, true] {
+        let mut rig = Rig::call();
+        rig.durable_at_once = false;
+        rig.on(Event::Called);
+        let key = Record::Key { key: settings().key, minted: MINTED };
+        if linked_first {
+            rig.on(Event::Linked(lineage(1)));
+            rig.on(Event::Persisted(key));
+        }
+        assert_eq!(rig.on(Event::Cancel), QUIET);
+        assert_eq!(rig.status(), CancelRequested);
+        rig.durable_at_once = true;
+        let said = rig.on(Event::Persisted(Record::CancelRequested));
+        let said = if linked_first { said } else { rig.on(Event::Linked(lineage(1))) };
+        assert_eq!(said, ["cancel"]);
+        rig.on(report(Canceled, 11));
+        assert_eq!((rig.status(), rig.calls().len()), (Canceled, 0));
+    }
 }
 
 /// Row 5, W3: an acceptance is taken in every open state, from the same log only.
@@ -317,10 +342,10 @@ fn row_11_12_w2_another_log_holds_the_command() {
 #[test]
 fn row_11_fc81_a_head_that_went_back_holds_the_command() {
     let mut rig = Rig::sent();
-    let restored = Lineage { head: 9, ..lineage(1) };
+    let restored = Lineage { history: 1, ..lineage(1) };
     assert_eq!(rig.relink_to(restored.clone()), QUIET);
     assert_eq!((rig.hold(), rig.delivery()), (Some(Hold::OtherLog), Delivery::Indeterminate));
-    assert_eq!(rig.relink(), ["call"], "row 12: the head is fine again");
+    assert_eq!(rig.relink(), ["call"], "row 12: the original is back");
 
     // A command that was first sent to the restored history belongs to that one.
     let mut rig = Rig::sent_as(Rig::call(), restored.clone());
@@ -335,7 +360,7 @@ fn row_11_fc81_a_head_that_went_back_holds_the_command() {
 #[test]
 fn fc81_a_restart_with_the_same_log_replays() {
     let mut rig = Rig::sent();
-    assert_eq!(rig.relink_to(Lineage { head: 11, highest_seen: 10, ..lineage(1) }), ["call"]);
+    assert_eq!(rig.relink_to(lineage(1)), ["call"]);
     rig.on(report(Succeeded, 11));
     assert_eq!((rig.status(), rig.machine.state().timestamp()), (Succeeded, Some(after(11))));
 }
@@ -705,4 +730,13 @@ fn a_late_refusal_is_dropped() {
     let refused = Refused { code: RefusalCode::NotFound, detail: String::new(), retry_after: None };
     assert_eq!(rig.on(Event::Refused { ask: first, refused }), QUIET);
     assert_eq!(rig.delivery(), Delivery::Accepted);
+}
+
+/// A question that is refused after a report has no further reports, so it is asked again.
+#[test]
+fn a_refusal_after_a_report_asks_again() {
+    let mut rig = Rig::accepted();
+    rig.refuse(RefusalCode::Unavailable);
+    assert_eq!(rig.wake(), ["attach"]);
+    assert_eq!((rig.status(), rig.delivery()), (Running, Delivery::Accepted));
 }
