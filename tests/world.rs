@@ -7,7 +7,7 @@ use outlast::log::{AnyLog, MemoryLog};
 use outlast::server::Server;
 use outlast::testing::{Life, Net, SimulatedClock};
 
-use crate::Jobs;
+use crate::{JobsServer, Workshop};
 
 /// The world: everything in one runtime, time paused.
 #[derive(Debug)]
@@ -60,11 +60,11 @@ impl World {
     }
 
     async fn router_on(&self, log: &AnyLog) -> axum::Router {
-        let jobs = Jobs::new(log.clone());
+        let jobs = Workshop::new(log.clone());
         let server = Server::builder(log.clone())
             .env(self.env(1))
             .project(jobs.projection())
-            .service(jobs.routes())
+            .service(JobsServer::new(jobs))
             .start()
             .await
             .expect("the server starts");

@@ -168,32 +168,20 @@ impl ::core::convert::From<BuildFarmServer> for ::outlast::server::Routes {
         server.routes
     }
 }
+#[allow(
+    clippy::needless_pass_by_value,
+    clippy::unused_async,
+    clippy::unused_self,
+    reason = "a handler owns its arguments; a command's is async"
+)]
 impl<L: LogExt> Farm<L> {
-    #[allow(
-        clippy::needless_pass_by_value,
-        clippy::unused_async,
-        clippy::unused_self,
-        reason = "a handler owns its arguments; a command's is async"
-    )]
     fn build(&self, id: BuildId) -> Live<Build> {
         self.builds.live(&id)
     }
-    #[allow(
-        clippy::needless_pass_by_value,
-        clippy::unused_async,
-        clippy::unused_self,
-        reason = "a handler owns its arguments; a command's is async"
-    )]
     async fn submit_build(&self, rpc: &RpcScope, sha: Sha, spec: Spec) -> Events {
         self.submitted(rpc, sha, spec)
     }
     #[cfg(feature = "admin")]
-    #[allow(
-        clippy::needless_pass_by_value,
-        clippy::unused_async,
-        clippy::unused_self,
-        reason = "a handler owns its arguments; a command's is async"
-    )]
     async fn restart(&self) -> Events {
         self.restarted()
     }

@@ -9,7 +9,6 @@ impl dyn Greeter {
     );
 }
 /// A client of [`Greeter`]. Cloning is cheap.
-///
 #[derive(::core::clone::Clone, ::core::fmt::Debug)]
 struct GreeterClient {
     caller: crate::vendor::outlast::client::Caller,
@@ -98,13 +97,13 @@ impl ::core::convert::From<GreeterServer> for crate::vendor::outlast::server::Ro
         server.routes
     }
 }
+#[allow(
+    clippy::needless_pass_by_value,
+    clippy::unused_async,
+    clippy::unused_self,
+    reason = "a handler owns its arguments; a command's is async"
+)]
 impl Hall {
-    #[allow(
-        clippy::needless_pass_by_value,
-        clippy::unused_async,
-        clippy::unused_self,
-        reason = "a handler owns its arguments; a command's is async"
-    )]
     fn greeting(&self, _: String) -> Result<Live<String>, Error> {
         Ok(self.greeting.live())
     }

@@ -123,8 +123,11 @@ fn implemented(method: &Method) -> TokenStream {
     let ident = at_call_site(&method.ident);
     let parameters = arguments.iter().map(|Argument { ident, ty, .. }| quote! { #ident: #ty });
     let idents = arguments.iter().map(|argument| &argument.ident);
+    let deprecated = method.attributes.iter().any(|attribute| attribute.path().is_ident("deprecated"));
+    let allow = deprecated.then(|| quote! { #[allow(deprecated, reason = "it is both ends of what is deprecated")] });
     quote_spanned! { method.span()=>
         #(#cfgs)*
+        #allow
         fn #ident(&self, #(#parameters),*) -> #returns {
             Self::#ident(self, #(#idents),*)
         }
