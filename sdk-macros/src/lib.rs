@@ -27,16 +27,6 @@ use proc_macro::TokenStream;
 /// - `BuildFarmServer`, with `new(farm)` for a type that has [`macro@handlers`] of it; a server is built with it;
 /// - `<dyn BuildFarm>::SUBMIT_BUILD` and so on: how each method is called, for code by hand.
 ///
-/// ```ignore
-/// #[outlast::service]
-/// pub trait BuildFarm {
-///     /// Where a build stands.
-///     fn build(&self, id: BuildId) -> Observable<Build>;
-///     /// Submits a build; the same sha is the same command.
-///     fn submit_build(&self, #[key] sha: Sha, spec: Spec) -> Command;
-/// }
-/// ```
-///
 /// # Arguments
 /// - `name = "builds"`: the service's name on the wire; by default the trait's, as `build_farm`.
 /// - `version = 2`: its version, 1 by default. A method is called `build_farm.v2/build`; two versions are two traits.
@@ -62,14 +52,6 @@ pub fn service(arguments: TokenStream, item: TokenStream) -> TokenStream {
 /// - A command's is an `async fn` that returns an outcome: `Events`, `Running`, `Outcome`, or a `Result` of one with
 ///   `CommandFailure` (which is recorded) or `outlast::Error` (which is not).
 /// - Either may ask for `&RpcScope` before its arguments.
-///
-/// ```ignore
-/// #[outlast::handlers(BuildFarm)]
-/// impl Farm {
-///     fn build(&self, id: BuildId) -> Live<Build> { .. }
-///     async fn submit_build(&self, rpc: &RpcScope, sha: Sha, spec: Spec) -> Events { .. }
-/// }
-/// ```
 ///
 /// Other methods of the type go in another `impl` block. `crate = "path"` after the service says where `outlast`
 /// is, if not at `::outlast`.
