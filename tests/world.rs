@@ -22,7 +22,7 @@ pub struct World {
 }
 
 impl World {
-    /// A world whose every random draw follows from `seed`.
+    /// A world whose every clock and draw follows from `seed`; which of two ready tasks goes first is tokio's choice.
     pub fn new(seed: u64) -> Self {
         let clock = SimulatedClock::new();
         let env = Env::new(clock.clone(), seed);

@@ -50,7 +50,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use self::core::{Core, Parts};
+use self::core::{Core, Parts, Stage};
 use self::tasks::Tasks;
 use crate::env::Env;
 use crate::error::Error;
@@ -177,6 +177,16 @@ impl Server {
     /// Dropping the future leaves the server draining; calling it again goes on.
     pub async fn drain(&self) {
         drain::drain(&self.owner.core).await;
+    }
+
+    /// Completes when it serves no more: after a [`drain`](Self::drain), or because a [`Projection`] panicked. A process
+    /// that waits for it can end and be started anew.
+    ///
+    /// # Cancel safety
+    /// Safe: it only looks.
+    pub async fn stopped(&self) {
+        // The sender is in `core`, which this handle keeps: it cannot be gone.
+        let _ = self.owner.core.stage.subscribe().wait_for(|stage| *stage == Stage::Closing).await;
     }
 
     /// Aborts every task at once, without a word to anybody, as `kill -9` would.

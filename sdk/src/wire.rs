@@ -17,6 +17,8 @@ pub use fields::{Incoming, MalformedFrame};
 pub use refusal::{EndReason, RefusalCode, Refused};
 pub use server_frame::{CommandReport, ServerFrame, Welcome};
 pub use status::{CommandFailure, CommandStatus, FailureReason, Retry};
+#[cfg(feature = "server")]
+pub(crate) use status::{MESSAGE, cut};
 pub use timestamp::{LogId, Seq, Timestamp};
 
 use serde::{Deserialize, Serialize};

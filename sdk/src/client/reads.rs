@@ -16,7 +16,7 @@ use crate::env::Env;
 use crate::machine::{Machine as _, Monotonic};
 use crate::observe::Publisher;
 use crate::observe::machine::{Action, Event, Machine, Settings, Shown};
-use crate::wire::{ClientFrame, Cursor, EndReason, Refused, SubId, Subscribe};
+use crate::wire::{ClientFrame, Cursor, EndReason, RefusalCode, Refused, SubId, Subscribe};
 
 /// A read that the router is to take over.
 pub(super) struct NewRead {
@@ -184,6 +184,10 @@ impl Reads {
 
     pub(super) fn on_unserved(&mut self, sub: SubId, refused: &Refused, send: &mut impl FnMut(&ClientFrame<'_>)) {
         if let Some(id) = self.over(sub) {
+            if refused.code == RefusalCode::RateLimited {
+                // It may be that this connection has too many: those that nobody observes make room.
+                self.retire_idle(|_| true, send);
+            }
             self.tell(id, Event::refused(refused), send);
         }
     }
@@ -193,10 +197,17 @@ impl Reads {
         while let Some(id) = self.timers.pop_due(now) {
             self.tell(id, Event::Tick, send);
         }
-        while let Some(id) = self.idle_timers.pop_due(now) {
+        self.retire_idle(|at| at <= now, send);
+    }
+
+    /// Gives up the reads whose idle time ends at an instant that `is_over`, unless somebody came back.
+    fn retire_idle(&mut self, is_over: impl Fn(Monotonic) -> bool, send: &mut impl FnMut(&ClientFrame<'_>)) {
+        while let Some(id) =
+            self.idle_timers.next().filter(|at| is_over(*at)).and_then(|at| self.idle_timers.pop_due(at))
+        {
             match self.open.get(&id) {
                 Some(open) if open.slot.retire() => self.tell(id, Event::Close, send),
-                Some(_) => self.watch(id), // somebody came back
+                Some(_) => self.watch(id),
                 None => {}
             }
         }

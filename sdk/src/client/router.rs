@@ -263,7 +263,7 @@ impl Router {
 }
 
 fn linked(welcome: &Welcome) -> ReadEvent {
-    ReadEvent::Linked { log: welcome.log, epoch: welcome.epoch, head: welcome.head }
+    ReadEvent::Linked { log: welcome.log, epoch: welcome.epoch, head: welcome.head, durable: welcome.durable }
 }
 
 fn unlinked(cause: Cause, driver: &Driver) -> ReadEvent {

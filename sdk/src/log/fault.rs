@@ -232,7 +232,6 @@ impl<L: Log> Log for Faulty<L> {
         // The owner goes along: without it the switch could no longer be thrown.
         let tail = (tail, down, Arc::clone(&self.shared));
         stream::unfold(tail, |(mut tail, mut down, shared)| async move {
-            down.wait_for(|down| !down).await.ok()?;
             loop {
                 tokio::select! {
                     // An outage that has begun stops what has not been given yet.

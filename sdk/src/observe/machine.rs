@@ -62,6 +62,8 @@ struct Link {
     epoch: Epoch,
     /// The newest sequence of `log` known to exist.
     head: Seq,
+    /// Whether that log outlives the service's process.
+    durable: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -133,7 +135,9 @@ impl crate::machine::Machine for Machine {
         match self.state {
             State::Ended => {}
             State::Unlinked => match event {
-                Event::Linked { log, epoch, head } => self.link(now, Link { log, epoch, head }, &mut out),
+                Event::Linked { log, epoch, head, durable } => {
+                    self.link(now, Link { log, epoch, head, durable }, &mut out);
+                }
                 Event::Unlinked { cause, not_before } => self.doubt(now, cause, not_before, &mut out),
                 Event::Denied => self.end(End::Denied, &mut out),
                 Event::Close => self.end(End::Closed, &mut out),
@@ -146,10 +150,10 @@ impl crate::machine::Machine for Machine {
                 | Event::Tick => {}
             },
             State::Linked(link, sub) => match event {
-                Event::Linked { log, epoch, head } => {
+                Event::Linked { log, epoch, head, durable } => {
                     // Another connection took the place of this one: what it confirmed counts no more (R5).
                     self.unlink(now, sub, Cause::Dropped { code: None }, None, &mut out);
-                    self.link(now, Link { log, epoch, head }, &mut out);
+                    self.link(now, Link { log, epoch, head, durable }, &mut out);
                 }
                 Event::Unlinked { cause, not_before } => self.unlink(now, sub, cause, not_before, &mut out),
                 Event::Denied => self.end(End::Denied, &mut out),
@@ -321,6 +325,12 @@ impl Machine {
             // This history has shown it: it was there and is no more (FC-14).
             out.push(Action::Unsubscribe);
             self.end(End::Gone, out);
+            return;
+        }
+        if link.durable && self.held.is_some() && matches!(history, History::Log(_)) {
+            // Another durable log, such as a wrong volume, is no authority over what this one has shown (R3); the
+            // original may come back. Commands are held then, too (W2).
+            self.distrust(now, link, sub, Cause::OtherLog, false, out);
             return;
         }
         self.failures = 0;

@@ -95,7 +95,7 @@ impl ServerBuilder {
         self
     }
 
-    /// R: how long keys are remembered. 24 h by default.
+    /// R: how long keys are remembered at least. 24 h by default. Their records are not removed yet.
     pub fn retention(mut self, retention: Duration) -> Self {
         self.settings.retention = retention;
         self

@@ -243,9 +243,7 @@ impl Execution {
     fn absent(&mut self, now: Now) -> Actions<Action> {
         let admission = self.bounds.admission;
         let mut actions = self.answer(|want| match want {
-            Want::Call(Offer { minted, .. }) | Want::Cancel { minted } => {
-                (!admission.admits(now.wall, *minted)).then(|| Err(refused::expired()))
-            }
+            Want::Call(Offer { minted, .. }) | Want::Cancel { minted } => admission.refusal(now.wall, *minted).map(Err),
             Want::Attach => None,
         });
         let fence = self.waiting.iter().find_map(|(_, want)| match want {

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use futures::StreamExt;
 use tokio::sync::watch;
 
-use super::core::Core;
+use super::core::{Core, Stage};
 use super::projection::{Projection, fold};
 use super::record::all_keys;
 use crate::log::{Log, Seq};
@@ -54,15 +54,16 @@ impl Progress {
 
 /// Folds the log into one projection's cells, for ever: cells first, then the watermark.
 ///
-/// A projection that panics stops where it is: its watermark stands still, so its reads are behind
-/// and say so, and nothing wrong is shown.
+/// A projection that panics ends the serving: its cells would stay as they are and be called fresh (R5).
+/// Connections are closed and new ones answered with 503, so its reads are stale and say so.
 pub(crate) async fn follow(core: Arc<Core>, mut projection: Box<dyn Projection>, follower: usize) {
     let prefix = projection.prefix();
     let mut tail = core.log.tail(&prefix, 0);
     let mut folded: u32 = 0;
     while let Some(append) = tail.next().await {
         if catch_unwind(AssertUnwindSafe(|| fold(&mut *projection, &append))).is_err() {
-            tracing::error!(seq = append.through, %prefix, "a projection panicked and has stopped");
+            tracing::error!(seq = append.through, %prefix, "a projection panicked; the server stops serving");
+            core.stage.send_replace(Stage::Closing);
             return;
         }
         core.saw(append.through);

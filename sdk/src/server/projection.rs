@@ -17,6 +17,9 @@ use crate::log::{Committed, Entry, Prefix, Seq};
 /// One task per projection folds from the log's beginning at each start, whole append by whole
 /// append: cells never show a part of one. It must be a function of the entries alone, so that two
 /// servers of one log, or two lives of one server, show the same at the same sequence (R4).
+///
+/// One that panics ends the serving ([`Server::stopped`](super::Server::stopped)): connections close and new ones are
+/// answered with 503, so that its reads turn stale instead of being called fresh.
 pub trait Projection: Send + 'static {
     /// Which entries it folds.
     fn prefix(&self) -> Prefix;

@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
-use crate::wire::{RefusalCode, Refused};
+use crate::wire::{MESSAGE, RefusalCode, Refused, cut};
 
-const fn new(code: RefusalCode, detail: String) -> Refused {
+/// Cut to what is for people: it may repeat what the client said, and travels in one frame.
+fn new(code: RefusalCode, detail: String) -> Refused {
+    let detail = if detail.len() > MESSAGE { cut(&detail, MESSAGE).to_owned() } else { detail };
     Refused { code, detail, retry_after: None }
 }
 
@@ -28,6 +30,14 @@ pub(crate) fn not_found() -> Refused {
 
 pub(crate) fn expired() -> Refused {
     new(RefusalCode::Expired, "minted: expected a time within the service's retention".into())
+}
+
+/// The client's clock is further ahead than the service allows for.
+pub(crate) fn from_the_future(ahead: Duration, allowed: Duration) -> Refused {
+    let (ahead, allowed) = (ahead.as_secs(), allowed.as_secs());
+    invalid(format!(
+        "minted: expected at most {allowed} s ahead of the service's clock, got {ahead} s; set the client's clock"
+    ))
 }
 
 pub(crate) fn denied(detail: impl Into<String>) -> Refused {

@@ -264,9 +264,12 @@ impl Model {
 
 fn event(op: Op) -> Event {
     match op {
-        Op::Link { log, epoch, head } => {
-            Event::Linked { log: LogId::new(Ulid(log.into())), epoch: Epoch::new(Ulid(epoch.into())), head }
-        }
+        Op::Link { log, epoch, head } => Event::Linked {
+            log: LogId::new(Ulid(log.into())),
+            epoch: Epoch::new(Ulid(epoch.into())),
+            head,
+            durable: false,
+        },
         Op::Unlink { why } => Event::Unlinked { cause: Cause::Dropped { code: Some(why) }, not_before: None },
         Op::Value(pos, ok) => {
             Event::Value { at: pos.cursor(), decoded: if ok { Ok(()) } else { Err("something else".into()) } }

@@ -59,7 +59,7 @@ impl Read {
 
     /// To a server of log `n` with this head, in its first life.
     fn linked(&mut self, n: u128, head: Seq) -> Vec<Action> {
-        self.on(Event::Linked { log: log(n), epoch: epoch(n), head })
+        self.on(Event::Linked { log: log(n), epoch: epoch(n), head, durable: false })
     }
 
     fn unlinked(&mut self, cause: Cause) -> Vec<Action> {
@@ -382,7 +382,8 @@ fn r4_a_log_whose_head_went_back_is_another_log() {
 #[test]
 fn r4_fc_21_another_epoch_forces_a_full_snapshot() {
     let counter = |life, count| Cursor::Epoch { epoch: epoch(life), count };
-    let link = |read: &mut Read, life| read.on(Event::Linked { log: log(1), epoch: epoch(life), head: 0 });
+    let link =
+        |read: &mut Read, life| read.on(Event::Linked { log: log(1), epoch: epoch(life), head: 0, durable: false });
     let mut read = Read::new();
     link(&mut read, 1);
     assert_eq!(read.value(counter(1, 100)), [fresh(counter(1, 100), true)]);
@@ -509,4 +510,21 @@ fn closing_ends_the_subscription_if_there_is_one() {
     let mut read = Read::fresh(7);
     read.unserved(None);
     assert_eq!(read.on(Event::Close), [ended(End::Closed)]);
+}
+
+/// R3, W2: another durable log without the resource ends nothing: it may be a wrong volume, and the original may come back.
+#[test]
+fn r3_another_durable_log_is_no_authority() {
+    let mut read = Read::fresh(5);
+    read.unlinked(Cause::Dropped { code: None });
+    read.on(Event::Linked { log: log(2), epoch: epoch(2), head: 9, durable: true });
+    for _ in 0..20 {
+        let said = read.on(Event::Absent { at: Cursor::log(log(2), 9) });
+        assert!(!said.contains(&ended(End::Gone)), "{said:?}");
+        let said = read.pass(SECOND);
+        assert!(!said.contains(&ended(End::Gone)), "{said:?}");
+    }
+    read.unlinked(Cause::Dropped { code: None });
+    read.linked(1, 6);
+    assert_eq!(read.value(at(6)), [fresh(at(6), true)], "the original is back");
 }

@@ -46,6 +46,9 @@ pub enum Event {
         epoch: Epoch,
         /// The welcome's head of that log: what is older than it was taken before the link came up (R5).
         head: Seq,
+        /// Whether that log outlives the service's process: then another log is no authority over what the first has
+        /// shown (R3).
+        durable: bool,
     },
     /// The connection is lost, or a round of attempts to get one failed. Every round may say a new cause.
     Unlinked {
