@@ -1,6 +1,6 @@
 //! The attribute macros of `outlast`, which re-exports them as `outlast::service` and `outlast::handlers`.
 //!
-//! An item is parsed into a [`model`], which holds every mistake against it at once; what is right is rendered
+//! An item is parsed into a model, which holds every mistake against it at once; what is right is rendered
 //! against the public traits of `outlast`.
 
 #![allow(clippy::wildcard_enum_match_arm, reason = "syn's enums grow; what is not expected is refused")]

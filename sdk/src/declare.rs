@@ -1,6 +1,6 @@
 //! What the expansions of [`service`](macro@crate::service) and [`handlers`](macro@crate::handlers) stand on.
 //!
-//! Nothing here is needed by hand: there a client is a [`Caller`](crate::client::Caller) and a server is
+//! Nothing here is needed by hand: there a client is a [caller](crate::client::Caller) and a server is
 //! [`Routes`](crate::server::Routes), as the manual's chapter on declaring shows.
 
 use crate::command::Command;

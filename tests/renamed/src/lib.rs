@@ -11,6 +11,7 @@
     clippy::allow_attributes_without_reason
 )]
 
+use steadfast::command::Retry;
 use steadfast::log::Subject;
 use steadfast::server::{Cells, Events, Live, RpcScope};
 use steadfast::{Command, CommandFailure, Error, Observable};
@@ -79,6 +80,9 @@ impl Hall {
     }
 
     /// Greets: for a test without a transport, a handler is a method like any other.
+    ///
+    /// # Errors
+    /// When the name is empty.
     pub async fn greet(
         &self,
         rpc: &RpcScope,
@@ -86,6 +90,9 @@ impl Hall {
         _language: Option<String>,
         loudly: bool,
     ) -> Result<Events, CommandFailure> {
+        if name.is_empty() {
+            return Err(CommandFailure::rejected(Retry::Never, "nobody to greet"));
+        }
         let greeting = format!("{} says: hello {name}{}", rpc.principal(), if loudly { "!" } else { "" });
         Ok(Events::on(Subject::of(["greeting", &name])).push(&greeting))
     }
