@@ -1,7 +1,7 @@
-//! What crosses modules: one small service, written by hand against the public traits, and a world for it to fail in.
+//! What crosses modules: one small service, and a world for it to fail in.
 
 mod jobs;
 mod world;
 
-pub use jobs::{Job, JobState, Jobs, JobsClient};
+pub use jobs::{Job, JobState, Jobs, JobsClient, JobsServer, Workshop};
 pub use world::World;

@@ -7,7 +7,7 @@ use outlast::log::{AnyLog, MemoryLog};
 use outlast::server::Server;
 use outlast::testing::{Life, Net, SimulatedClock};
 
-use crate::Jobs;
+use crate::{JobsServer, Workshop};
 
 /// The world: everything in one runtime, time paused.
 #[derive(Debug)]
@@ -60,15 +60,21 @@ impl World {
     }
 
     async fn router_on(&self, log: &AnyLog) -> axum::Router {
-        let jobs = Jobs::new(log.clone());
-        let server = Server::builder(log.clone())
-            .env(self.env(1))
-            .project(jobs.projection())
-            .service(jobs.routes())
-            .start()
-            .await
-            .expect("the server starts");
-        server.router()
+        self.server_on(log).await.router()
+    }
+
+    /// A server, to be drained or served on another network.
+    ///
+    /// # Panics
+    /// When the server cannot start.
+    pub async fn server(&self) -> Server {
+        self.server_on(&self.log).await
+    }
+
+    async fn server_on(&self, log: &AnyLog) -> Server {
+        let jobs = Workshop::new(log.clone());
+        let builder = Server::builder(log.clone()).env(self.env(1)).project(jobs.projection());
+        builder.service(JobsServer::new(jobs)).start().await.expect("the server starts")
     }
 
     /// A client that finds the service by `discover`.

@@ -1,75 +1,33 @@
 //! The server's side of the service: what each method decides. A decision is events on a build's subject.
 
-use std::sync::Arc;
-
 use outlast::Error;
-use outlast::call::Args;
 use outlast::command::{CommandFailure, FailureReason, Retry};
 use outlast::log::{LogExt, Seq};
-use outlast::server::{Events, Routes, RpcScope, Running, Settle};
+use outlast::server::{Events, Live, RpcScope, Running, Settle};
 
 use crate::domain::{Build, BuildEvent, BuildId, BuildSpec, BuildStatus, Outcome};
 use crate::principals::{POLLER, WORKER};
-use crate::service::{BUILD, CLAIM, FINISHED, PROGRESS, QUEUE, STOPPED, SUBMIT_BUILD};
+use crate::service::BuildFarm;
 use crate::view::Shown;
 
 /// The farm: it decides by what the log says, never by what it remembers.
 #[derive(Debug)]
 pub(crate) struct Farm<L> {
     log: L,
+    shown: Shown,
 }
 
 /// Events, or a failure that is recorded; an error is answered as retryable and leaves no trace.
 type Decision<T> = Result<Result<T, CommandFailure>, Error>;
 
+#[outlast::handlers(BuildFarm)]
 impl<L: LogExt> Farm<L> {
-    /// A farm on `log`.
-    pub(crate) fn new(log: L) -> Self {
-        Self { log }
+    fn build(&self, id: BuildId) -> Live<Build> {
+        self.shown.builds.live(&id)
     }
 
-    /// Every method's handler.
-    pub(crate) fn routes(self, shown: Shown) -> Routes {
-        let farm = Arc::new(self);
-        let Shown { builds, queue } = shown;
-        Routes::new("build_farm", 1)
-            .read(&BUILD, move |_: &RpcScope, mut args: Args| Ok(builds.live(&args.take("id")?)))
-            .read(&QUEUE, move |_: &RpcScope, _: Args| Ok(queue.live()))
-            .command(
-                &SUBMIT_BUILD,
-                farm.handler(|farm, rpc, mut args| async move {
-                    farm.submit_build(&rpc, args.take("id")?, args.take("spec")?).await
-                }),
-            )
-            .command(
-                &CLAIM,
-                farm.handler(|farm, rpc, mut args| async move { farm.claim(&rpc, args.take("id")?).await }),
-            )
-            .command(
-                &PROGRESS,
-                farm.handler(|farm, rpc, mut args| async move {
-                    farm.progress(&rpc, args.take("id")?, args.take("n")?, args.take("line")?).await
-                }),
-            )
-            .command(
-                &FINISHED,
-                farm.handler(|farm, rpc, mut args| async move {
-                    farm.finished(&rpc, args.take("id")?, args.take("outcome")?).await
-                }),
-            )
-            .command(
-                &STOPPED,
-                farm.handler(|farm, rpc, mut args| async move { farm.stopped(&rpc, args.take("id")?).await }),
-            )
-    }
-
-    /// A closure that `Routes` takes, over a handler that wants the farm too.
-    fn handler<F, Fut>(self: &Arc<Self>, handler: F) -> impl Fn(RpcScope, Args) -> Fut + Send + Sync + 'static
-    where
-        F: Fn(Arc<Self>, RpcScope, Args) -> Fut + Send + Sync + 'static,
-    {
-        let farm = Arc::clone(self);
-        move |rpc, args| handler(Arc::clone(&farm), rpc, args)
+    fn queue(&self) -> Live<Vec<BuildId>> {
+        self.shown.queue.live()
     }
 
     /// Accepts a build. The command goes on until a worker reports its end.
@@ -121,6 +79,13 @@ impl<L: LogExt> Farm<L> {
     /// Ends a build that its worker stopped, and the command that submitted it, in one append (W5).
     async fn stopped(&self, rpc: &RpcScope, id: BuildId) -> Decision<Events> {
         self.ended(rpc, id, &BuildEvent::Stopped, &Settle::Canceled).await
+    }
+}
+
+impl<L: LogExt> Farm<L> {
+    /// A farm on `log`, of which `shown` is the view.
+    pub(crate) fn new(log: L, shown: Shown) -> Self {
+        Self { log, shown }
     }
 
     async fn ended(&self, rpc: &RpcScope, id: BuildId, event: &BuildEvent, settle: &Settle) -> Decision<Events> {
@@ -178,6 +143,7 @@ mod tests {
     use ulid::Ulid;
 
     use super::*;
+    use crate::view::View;
 
     const ID: BuildId = BuildId::new(Ulid(7));
 
@@ -206,7 +172,7 @@ mod tests {
             let append = append.write(ID.subject(), Expect::Any, serde_json::to_vec(event).unwrap());
             assert!(matches!(log.append(append).await, Appended::Done(_)));
         }
-        Farm::new(log)
+        Farm::new(log, View::new().shown())
     }
 
     /// The failure that a decision records.

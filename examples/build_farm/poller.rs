@@ -31,7 +31,7 @@ pub(crate) async fn poll(
     witness: &Witness,
 ) -> Result<Settlement, Unsettled> {
     let farm = BuildFarmClient::new(client);
-    let submit = farm.submit_build(id, spec);
+    let submit = farm.submit_build(id, spec.clone());
 
     let build = farm.build(id);
     let saw = |reading: Reading<Build>| {

@@ -22,7 +22,7 @@ use tokio::time::timeout;
 use crate::address;
 use crate::frames::Frames;
 use crate::lifeline::{self, Notice};
-use crate::service::SUBMIT_BUILD;
+use crate::service::BuildFarm;
 
 /// How long a client that is turned away has to close its side.
 const LINGER: Duration = Duration::from_secs(1);
@@ -134,7 +134,7 @@ struct Envelope<'a> {
 
 fn is_submit(text: &str) -> bool {
     serde_json::from_str::<Envelope<'_>>(text)
-        .is_ok_and(|frame| frame.kind == "call" && frame.method == Some(SUBMIT_BUILD.name()))
+        .is_ok_and(|frame| frame.kind == "call" && frame.method == Some(<dyn BuildFarm>::SUBMIT_BUILD.name()))
 }
 
 fn is_answer(text: &str) -> bool {
@@ -155,7 +155,7 @@ mod tests {
     }
 
     fn submit() -> Vec<u8> {
-        frame(&format!(r#"{{"type":"call","call":1,"method":"{}"}}"#, SUBMIT_BUILD.name()))
+        frame(&format!(r#"{{"type":"call","call":1,"method":"{}"}}"#, <dyn BuildFarm>::SUBMIT_BUILD.name()))
     }
 
     fn answer() -> Vec<u8> {

@@ -15,18 +15,19 @@ use crate::failure::Failure;
 use crate::handlers::Farm;
 use crate::lifeline::{self, Notice};
 use crate::principals::Tokens;
+use crate::service::BuildFarmServer;
 use crate::view::View;
 
 /// Serves until it is dropped.
 pub(crate) async fn run(directory: &Path, tokens: Tokens) -> Result<(), Failure> {
     let log = SqliteLog::open(directory.join("farm.sqlite")).await?;
     let view = View::new();
-    let routes = Farm::new(log.clone()).routes(view.shown());
+    let farm = BuildFarmServer::new(Farm::new(log.clone(), view.shown()));
     let authenticate = move |headers: &HeaderMap| {
         let name = tokens.holder(headers).ok_or(Unauthenticated::Refused)?;
         Principal::new(name).map_err(|_| Unauthenticated::Refused)
     };
-    let server = Server::builder(log).authenticate(authenticate).project(view).service(routes).start().await?;
+    let server = Server::builder(log).authenticate(authenticate).project(view).service(farm).start().await?;
     let listener = listen(directory).await?;
     let address = listener.local_addr()?;
     // The parent first: nobody is to be answered before it knows that the server is back.

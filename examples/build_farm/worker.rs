@@ -67,7 +67,7 @@ async fn build(farm: &BuildFarmClient, id: BuildId) -> Result<(), Failure> {
         Ok(execution) => execution,
         Err(e) => {
             let outcome = Outcome::Failed(format!("the build could not be started: {e}"));
-            return report(farm.finished(id, &outcome)).await;
+            return report(farm.finished(id, outcome)).await;
         }
     };
     let mut canceled = std::pin::pin!(farm.build(id).until(|build: &Build| build.cancel_requested));
@@ -80,7 +80,7 @@ async fn build(farm: &BuildFarmClient, id: BuildId) -> Result<(), Failure> {
         {
             let line: String = line;
             // However that goes, it is no verdict on the build (W4).
-            delivered.push(farm.progress(id, n, &line).settled());
+            delivered.push(farm.progress(id, n, line).settled());
         }
         tokio::select! {
             step = execution.step() => match step? {
@@ -90,9 +90,9 @@ async fn build(farm: &BuildFarmClient, id: BuildId) -> Result<(), Failure> {
                 }
                 Step::Ended(outcome) => {
                     if let Some((n, line)) = newest {
-                        farm.progress(id, n, &line).detach();
+                        farm.progress(id, n, line).detach();
                     }
-                    return report(farm.finished(id, &outcome)).await;
+                    return report(farm.finished(id, outcome)).await;
                 }
             },
             Some(_) = delivered.next() => {}

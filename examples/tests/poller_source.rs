@@ -80,7 +80,7 @@ fn only_the_poller_uses_the_client() {
         .filter(|name| name.ends_with(".rs") && source(name).contains("outlast::client"))
         .collect();
     users.sort();
-    assert_eq!(users, ["poller.rs", "service.rs", "story.rs", "worker.rs"]);
+    assert_eq!(users, ["poller.rs", "story.rs", "worker.rs"]);
     assert_eq!(forbidden(&source("story.rs")), [""; 0], "nor does the story try again");
 }
 

@@ -2,10 +2,12 @@
 
 #[cfg(feature = "client")]
 mod ambient;
-#[cfg(feature = "client")]
+#[cfg(any(feature = "client", feature = "macros"))]
+#[cfg_attr(not(feature = "client"), allow(dead_code, reason = "a declared service names it; a client makes it"))]
 mod handle;
 pub mod machine;
-#[cfg(feature = "client")]
+#[cfg(any(feature = "client", feature = "macros"))]
+#[cfg_attr(not(feature = "client"), allow(dead_code, reason = "a declared service names it; a client makes it"))]
 mod settlement;
 mod state;
 
@@ -16,8 +18,8 @@ pub use ambient::with_command_key;
 pub(crate) use ambient::{Rung, Scope, resolve};
 #[cfg(feature = "client")]
 pub(crate) use handle::Control;
-#[cfg(feature = "client")]
+#[cfg(any(feature = "client", feature = "macros"))]
 pub use handle::{Command, Settled};
-#[cfg(feature = "client")]
+#[cfg(any(feature = "client", feature = "macros"))]
 pub use settlement::{CommandError, Done, Settlement, Unsettled};
 pub use state::{CommandState, Delivery, Hold, Protection};

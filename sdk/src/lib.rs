@@ -9,31 +9,34 @@
 //! - The [`server`] half keeps these promises on a durable [`log`].
 //!
 //! ```no_run
-//! use outlast::Client;
-//! use outlast::call::{Method, Params};
+//! use outlast::{Client, Command, Observable};
 //!
-//! const BUILD: Method = Method::new("build_farm.v1/build");
-//! const SUBMIT: Method = Method::new("build_farm.v1/submit_build").keyed_by(&["sha"]);
+//! #[outlast::service]
+//! trait BuildFarm {
+//!     fn build(&self, id: String) -> Observable<String>;
+//!     fn submit_build(&self, #[key] sha: String) -> Command;
+//! }
 //!
 //! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
 //! let client = Client::open("wss://builds.example")?; // returns at once, connects behind
-//! let farm = client.caller();
-//! let submit = farm.call(&SUBMIT, Params::new().with("sha", "4f1c2a"));
-//! let build = farm.read::<String>(&BUILD, Params::new().with("id", "4f1c2a"));
+//! let farm = BuildFarmClient::new(&client);
+//! let submit = farm.submit_build("4f1c2a".into()); // its key exists now
+//! let build = farm.build("4f1c2a".into());
 //! submit.await?; // survives restarts of the server
 //! println!("{:?}", build.latest());
 //! # Ok(())
 //! # }
 //! ```
 //!
-//! The [`manual`] explains each promise. Everything that a macro will generate can be written by hand against
-//! [`call`], [`client::Caller`] and [`server::Routes`].
+//! The [`manual`] explains each promise. A [declared service](manual::declaring) can also be written by hand
+//! against [`call`], [`client::Caller`] and [`server::Routes`].
 //!
 //! # Features
 //!
 //! | feature | default | what it adds |
 //! |---|---|---|
 //! | `client` | yes | connections, reads, commands |
+//! | `macros` | yes | declared services: `#[outlast::service]`, `#[outlast::handlers]` |
 //! | `server` | yes | dispatch, executions, projections, the axum router |
 //! | `sqlite` | yes | the embedded durable log |
 //! | `testing` | no | a network in memory, a simulated clock, fault injection, the log's conformance suite |
@@ -43,6 +46,8 @@ pub mod call;
 pub mod client;
 pub mod command;
 pub mod connection;
+#[cfg(feature = "macros")]
+pub mod declare;
 pub mod env;
 pub mod error;
 pub mod key;
@@ -61,15 +66,19 @@ pub mod wire;
 
 #[cfg(feature = "client")]
 pub use client::Client;
-#[cfg(feature = "client")]
+#[cfg(any(feature = "client", feature = "macros"))]
 pub use command::{Command, CommandError};
 pub use command::{CommandFailure, CommandState, CommandStatus};
 pub use error::{Cause, Error};
 pub use key::{CommandKey, KeyLevel};
 pub use observe::{End, Known, Observable, Reading, WaitError};
+#[cfg(all(feature = "macros", feature = "server"))]
+pub use outlast_macros::handlers;
+#[cfg(feature = "macros")]
+pub use outlast_macros::service;
 pub use wire::Timestamp;
 
 /// The README's examples compile.
-#[cfg(all(doctest, feature = "client"))]
+#[cfg(all(doctest, feature = "client", feature = "macros"))]
 #[doc = include_str!("../../README.md")]
 struct Readme;

@@ -9,6 +9,8 @@ mod admission;
 mod authenticate;
 mod builder;
 mod core;
+#[cfg(feature = "macros")]
+pub(crate) mod declared;
 mod drain;
 mod execution;
 mod executions;

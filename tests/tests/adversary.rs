@@ -13,7 +13,7 @@ use outlast::log::{AnyLog, Entry, MemoryLog, Prefix, Subject};
 use outlast::server::{Cells, Changes, Events, Projection, Routes, RpcScope, Server, Unauthenticated};
 use outlast::testing::{Fault, Life, Relay};
 use outlast::{End, Reading};
-use outlast_tests::{JobState, Jobs, JobsClient, World};
+use outlast_tests::{JobState, JobsClient, JobsServer, Workshop, World};
 use tokio::time::{Instant, sleep, timeout};
 
 async fn settle() {
@@ -31,16 +31,16 @@ async fn w2_a_restored_backup_stays_another_log_when_it_has_grown() {
     let life = world.serve_on("jobs", &AnyLog::new(log.clone())).await;
     let client = world.client("ws://jobs/").open().unwrap();
     let jobs = JobsClient::new(&client);
-    jobs.bump("a").await.unwrap();
+    jobs.bump("a".into()).await.unwrap();
     let backup = log.store();
     for _ in 0..5 {
-        jobs.bump("a").await.unwrap();
+        jobs.bump("a".into()).await.unwrap();
     }
-    let job = jobs.job("a");
+    let job = jobs.job("a".into());
     job.until(|job| job.bumps == 6).await.unwrap();
     // A start that the lost history takes; its answer is known: Accepted.
-    let start = jobs.start("lost");
-    jobs.job("lost").until(|job| job.starts == 1).await.unwrap();
+    let start = jobs.start("lost".into());
+    jobs.job("lost".into()).until(|job| job.starts == 1).await.unwrap();
     start.state().until(|state| state.delivery() == Delivery::Accepted).await.unwrap();
 
     life.kill();
@@ -51,22 +51,22 @@ async fn w2_a_restored_backup_stays_another_log_when_it_has_grown() {
     let hold = start.state().latest().last().unwrap().hold();
     assert_eq!(hold, Some(Hold::OtherLog), "held at first: {:?}", start.state().latest());
     // Issued to the restored history; goes on for long.
-    let here = jobs.start("here");
-    jobs.job("here").until(|job| job.starts == 1).await.unwrap();
+    let here = jobs.start("here".into());
+    jobs.job("here".into()).until(|job| job.starts == 1).await.unwrap();
 
     // The restored history grows past what was seen of the lost one.
     let second = world.client("ws://jobs/").env(world.env(77)).open().unwrap();
     for _ in 0..40 {
-        JobsClient::new(&second).bump("b").await.unwrap();
+        JobsClient::new(&second).bump("b".into()).await.unwrap();
     }
-    jobs.job("b").until(|job| job.bumps == 40).await.unwrap();
+    jobs.job("b".into()).until(|job| job.bumps == 40).await.unwrap();
     life.kill();
     let _life = world.serve_on("jobs", &other).await;
     sleep(Duration::from_secs(20)).await;
     assert_eq!(start.state().latest().last().unwrap().hold(), Some(Hold::OtherLog), "still held");
     assert_eq!(here.state().latest().last().unwrap().hold(), None, "what was sent to the restored history is not held");
-    jobs.claim("here").await.unwrap();
-    jobs.finish("here", true).await.unwrap();
+    jobs.claim("here".into()).await.unwrap();
+    jobs.finish("here".into(), true).await.unwrap();
     assert!(timeout(HOUR, here.settled()).await.expect("settles").is_ok());
 }
 
@@ -79,14 +79,14 @@ async fn w2_a_lost_answer_is_not_resent_to_a_restored_backup_that_has_grown() {
     let relay = Relay::start(&world.net, "relay", Some("jobs"));
     let client = world.client("ws://relay/").open().unwrap();
     let jobs = JobsClient::new(&client);
-    jobs.bump("a").await.unwrap();
+    jobs.bump("a".into()).await.unwrap();
     let backup = log.store();
     for _ in 0..3 {
-        jobs.bump("a").await.unwrap();
+        jobs.bump("a".into()).await.unwrap();
     }
-    jobs.job("a").until(|job| job.bumps == 4).await.unwrap();
+    jobs.job("a".into()).until(|job| job.bumps == 4).await.unwrap();
     // The answer is lost in a black hole; the effect is there.
-    let bump = jobs.bump("x");
+    let bump = jobs.bump("x".into());
     tokio::task::yield_now().await;
     while log.store().head(&Subject::of(["job", "x"])).is_none() {
         tokio::task::yield_now().await;
@@ -103,9 +103,9 @@ async fn w2_a_lost_answer_is_not_resent_to_a_restored_backup_that_has_grown() {
     sleep(Duration::from_secs(20)).await;
     let second = world.client("ws://jobs/").env(world.env(77)).open().unwrap();
     for _ in 0..40 {
-        JobsClient::new(&second).bump("b").await.unwrap();
+        JobsClient::new(&second).bump("b".into()).await.unwrap();
     }
-    jobs.job("b").until(|job| job.bumps == 40).await.unwrap();
+    jobs.job("b".into()).until(|job| job.bumps == 40).await.unwrap();
     life.kill();
     let _life = world.serve_on("jobs", &other).await;
     sleep(Duration::from_secs(20)).await;
@@ -174,7 +174,7 @@ async fn fc51_an_expired_token_is_renewed() {
     let world = World::new(4);
     let valid = Arc::new(Mutex::new("one".to_owned()));
     let serve = async |world: &World| {
-        let jobs = Jobs::new(world.log.clone());
+        let jobs = Workshop::new(world.log.clone());
         let valid = Arc::clone(&valid);
         let server = Server::builder(world.log.clone())
             .env(world.env(1))
@@ -187,7 +187,7 @@ async fn fc51_an_expired_token_is_renewed() {
                 }
             })
             .project(jobs.projection())
-            .service(jobs.routes())
+            .service(JobsServer::new(jobs))
             .start()
             .await
             .unwrap();
@@ -206,13 +206,13 @@ async fn fc51_an_expired_token_is_renewed() {
         .unwrap();
     let life = serve(&world).await;
     let jobs = JobsClient::new(&client);
-    let job = jobs.job("a");
-    jobs.bump("a").await.unwrap();
+    let job = jobs.job("a".into());
+    jobs.bump("a".into()).await.unwrap();
     job.until(|job| job.bumps == 1).await.unwrap();
     let before = asked.load(Ordering::Relaxed);
     "two".clone_into(&mut valid.lock().unwrap());
     life.kill();
-    let bump = jobs.bump("a");
+    let bump = jobs.bump("a".into());
     let _life = serve(&world).await;
     bump.await.unwrap();
     job.until(|job| job.bumps == 2).await.unwrap();
@@ -227,14 +227,14 @@ async fn r7_a_black_hole_is_left_within_its_bounds() {
     let client = world.client(vec!["ws://path-1/".to_owned(), "ws://path-2/".to_owned()]).open().unwrap();
     let _first = Relay::start(&world.net, "path-1", Some("jobs"));
     let jobs = JobsClient::new(&client);
-    let job = jobs.job("a");
-    jobs.bump("a").await.unwrap();
+    let job = jobs.job("a".into());
+    jobs.bump("a".into()).await.unwrap();
     job.until(|job| job.bumps == 1).await.unwrap();
     sleep(Duration::from_secs(900)).await;
     world.net.silence("path-1");
     let _second = Relay::start(&world.net, "path-2", Some("jobs"));
     let at = Instant::now();
-    jobs.bump("a").await.unwrap();
+    jobs.bump("a".into()).await.unwrap();
     assert!(at.elapsed() < Duration::from_secs(25), "took {:?}", at.elapsed());
     job.until(|job| job.bumps == 2).await.unwrap();
 }
@@ -250,7 +250,7 @@ async fn r7_hanging_relays_are_left() {
     }
     let client = world.client("ws://relay/").open().unwrap();
     let at = Instant::now();
-    JobsClient::new(&client).bump("a").await.unwrap();
+    JobsClient::new(&client).bump("a".into()).await.unwrap();
     assert!(at.elapsed() < Duration::from_secs(40), "took {:?}", at.elapsed());
 }
 
@@ -262,9 +262,9 @@ async fn w1_a_jumping_clock_makes_no_second_effect() {
         let life = world.serve("jobs").await;
         let client = world.client("ws://jobs/").open().unwrap();
         let jobs = JobsClient::new(&client);
-        jobs.bump("a").await.unwrap();
+        jobs.bump("a".into()).await.unwrap();
         life.kill();
-        let bump = jobs.bump("a");
+        let bump = jobs.bump("a".into());
         world.clock.advance(Duration::from_secs(forward));
         sleep(Duration::from_secs(3)).await;
         world.clock.set_back(Duration::from_secs(back));
@@ -288,7 +288,7 @@ async fn s3_a_clock_that_is_wrong_by_minutes_is_named() {
             clock.set_back(Duration::from_secs(300));
         }
         let client = world.client("ws://jobs/").env(outlast::env::Env::new(clock, 5)).open().unwrap();
-        let end = timeout(HOUR, JobsClient::new(&client).bump("a").settled()).await;
+        let end = timeout(HOUR, JobsClient::new(&client).bump("a".into()).settled()).await;
         match (ahead, end) {
             (false, Ok(Ok(Settlement::Succeeded(_)))) => {}
             (true, Ok(Ok(Settlement::Failed(failure)))) => assert!(failure.to_string().contains("clock"), "{failure}"),
@@ -304,8 +304,8 @@ async fn a_thousand_and_one_reads() {
     let _life = world.serve("jobs").await;
     let client = world.client("ws://jobs/").idle(Duration::from_secs(1)).open().unwrap();
     let jobs = JobsClient::new(&client);
-    join_all((0..1_001).map(|n| jobs.bump(&n.to_string()))).await.into_iter().for_each(|done| drop(done.unwrap()));
-    let mut reads: Vec<_> = (0..1_001).map(|n| jobs.job(&n.to_string())).collect();
+    join_all((0..1_001).map(|n| jobs.bump(n.to_string()))).await.into_iter().for_each(|done| drop(done.unwrap()));
+    let mut reads: Vec<_> = (0..1_001).map(|n| jobs.job(n.to_string())).collect();
     for read in &reads[..1_000] {
         read.until(|job| job.bumps == 1).await.unwrap();
     }
@@ -322,11 +322,11 @@ async fn fc25_a_paused_consumer_sees_the_last() {
     let _life = world.serve("jobs").await;
     let client = world.client("ws://jobs/").open().unwrap();
     let jobs = JobsClient::new(&client);
-    let mut paused = jobs.job("a");
+    let mut paused = jobs.job("a".into());
     for _ in 0..300 {
-        jobs.bump("a").await.unwrap();
+        jobs.bump("a".into()).await.unwrap();
     }
-    jobs.job("a").until(|job| job.bumps == 300).await.unwrap();
+    jobs.job("a".into()).until(|job| job.bumps == 300).await.unwrap();
     let seen = timeout(HOUR, paused.next()).await.expect("something").unwrap();
     assert_eq!(seen.last().unwrap().bumps, 300);
 }
@@ -339,7 +339,7 @@ async fn fc74_dropped_at_every_await() {
     let client = world.client("ws://jobs/").open().unwrap();
     let jobs = JobsClient::new(&client);
     for polls in 0..40_u64 {
-        let mut bump = Box::pin(async { jobs.bump("a").await });
+        let mut bump = Box::pin(async { jobs.bump("a".into()).await });
         for _ in 0..=polls {
             if futures::poll!(&mut bump).is_ready() {
                 break;
@@ -347,10 +347,10 @@ async fn fc74_dropped_at_every_await() {
             tokio::task::yield_now().await;
         }
         drop(bump);
-        jobs.job("a").until(move |job| job.bumps == polls + 1).await.unwrap();
+        jobs.job("a".into()).until(move |job| job.bumps == polls + 1).await.unwrap();
     }
     settle().await;
-    assert_eq!(jobs.job("a").until(|_| true).await.unwrap().bumps, 40);
+    assert_eq!(jobs.job("a".into()).until(|_| true).await.unwrap().bumps, 40);
 }
 
 /// The client is closed, and its runtime is dropped, with everything open: everything ends as closed, nothing hangs.
@@ -363,8 +363,8 @@ fn closing_ends_everything() {
             let life = world.serve("jobs").await;
             let client = world.client("ws://jobs/").open().unwrap();
             let jobs = JobsClient::new(&client);
-            let command = jobs.start("a");
-            let read = jobs.job("a");
+            let command = jobs.start("a".into());
+            let read = jobs.job("a".into());
             read.until(|job| job.starts == 1).await.unwrap();
             (client.clone(), life, command, read, client.connection())
         });
@@ -383,8 +383,8 @@ fn closing_ends_everything() {
             assert!(link.latest().is_ended(), "{:?}", link.latest());
             // And what comes after.
             let jobs = JobsClient::new(&client);
-            assert!(timeout(Duration::from_secs(2), jobs.bump("a").settled()).await.expect("no hang").is_err());
-            let late = jobs.job("b");
+            assert!(timeout(Duration::from_secs(2), jobs.bump("a".into()).settled()).await.expect("no hang").is_err());
+            let late = jobs.job("b".into());
             assert!(timeout(Duration::from_secs(2), late.until(|_| true)).await.expect("no hang").is_err());
         });
     }
@@ -398,19 +398,19 @@ async fn fc71_a_cancel_races_everything() {
         let _life = world.serve("jobs").await;
         let client = world.client("ws://jobs/").open().unwrap();
         let jobs = JobsClient::new(&client);
-        let start = jobs.start("a");
+        let start = jobs.start("a".into());
         let work = async {
-            if jobs.job("a").until(|job| job.starts == 1).await.is_err() {
+            if jobs.job("a".into()).until(|job| job.starts == 1).await.is_err() {
                 return; // canceled before it was sent
             }
-            let _ = jobs.claim("a").await;
+            let _ = jobs.claim("a".into()).await;
             for _ in 0..round % 7 {
                 tokio::task::yield_now().await;
             }
-            let state = jobs.job("a").until(|job| job.state != JobState::Queued).await.unwrap().state;
+            let state = jobs.job("a".into()).until(|job| job.state != JobState::Queued).await.unwrap().state;
             match state {
-                JobState::Running => drop(jobs.finish("a", true).await),
-                JobState::Canceling => drop(jobs.stopped("a").await),
+                JobState::Running => drop(jobs.finish("a".into(), true).await),
+                JobState::Canceling => drop(jobs.stopped("a".into()).await),
                 _ => {}
             }
         };
@@ -421,17 +421,19 @@ async fn fc71_a_cancel_races_everything() {
             start.cancel();
         };
         tokio::join!(work, cancel);
-        if jobs.job("a").until(|_| true).await.is_ok_and(|job| job.state == JobState::Canceling) {
-            jobs.stopped("a").await.unwrap();
+        if jobs.job("a".into()).until(|_| true).await.is_ok_and(|job| job.state == JobState::Canceling) {
+            jobs.stopped("a".into()).await.unwrap();
         }
         let end = timeout(HOUR, start.settled()).await;
         match end {
             Ok(Ok(Settlement::Succeeded(_) | Settlement::Canceled)) => {}
-            Ok(Ok(Settlement::NotFound)) | Err(_) => panic!("round {round}: {end:?} {:?}", jobs.job("a").latest()),
+            Ok(Ok(Settlement::NotFound)) | Err(_) => {
+                panic!("round {round}: {end:?} {:?}", jobs.job("a".into()).latest())
+            }
             Ok(other) => panic!("round {round}: {other:?}"),
         }
         settle().await;
-        let job = jobs.job("a").until(|_| true).await;
+        let job = jobs.job("a".into()).until(|_| true).await;
         if let (Ok(Ok(Settlement::Canceled)), Ok(job)) = (end, job) {
             assert!(!matches!(job.state, JobState::Done { .. }), "round {round}: {job:?}");
         }
@@ -445,18 +447,18 @@ async fn k1_keys_and_what_they_name() {
     let _life = world.serve("jobs").await;
     let client = world.client("ws://jobs/").open().unwrap();
     let jobs = JobsClient::new(&client);
-    jobs.with_key("release:42").bump("a").await.unwrap();
-    let e = jobs.with_key("release:42").bump("b").await.unwrap_err();
+    jobs.with_key("release:42").bump("a".into()).await.unwrap();
+    let e = jobs.with_key("release:42").bump("b".into()).await.unwrap_err();
     assert!(e.is_conflict(), "{e}");
-    let e = jobs.with_key("release:42").finish("a", true).await.unwrap_err();
+    let e = jobs.with_key("release:42").finish("a".into(), true).await.unwrap_err();
     assert!(e.is_conflict(), "{e}");
-    let again = jobs.with_key("release:42").bump("a").await.unwrap();
+    let again = jobs.with_key("release:42").bump("a".into()).await.unwrap();
     assert!(again.timestamp().is_some());
     let unknown = client.attach("release:43").settled().await.unwrap();
     assert!(matches!(unknown, Settlement::NotFound), "{unknown:?}");
     assert!(matches!(client.attach("release:42").settled().await.unwrap(), Settlement::Succeeded(_)));
     for odd in [String::new(), "x".repeat(257), "x".repeat(1 << 21), "a\0b".into(), "ü".repeat(128), " ".into()] {
-        let end = timeout(HOUR, jobs.with_key(odd.as_str()).bump("a").settled()).await;
+        let end = timeout(HOUR, jobs.with_key(odd.as_str()).bump("a".into()).settled()).await;
         assert!(matches!(end, Ok(Ok(_))), "{} bytes: {end:?}", odd.len());
     }
 }
@@ -468,8 +470,8 @@ async fn odd_parameters_settle_and_do_not_hurt_others() {
     let _life = world.serve("jobs").await;
     let client = world.client("ws://jobs/").open().unwrap();
     let jobs = JobsClient::new(&client);
-    let ok = jobs.job("ok");
-    jobs.bump("ok").await.unwrap();
+    let ok = jobs.job("ok".into());
+    jobs.bump("ok".into()).await.unwrap();
     ok.until(|job| job.bumps == 1).await.unwrap();
     let losses = Arc::new(AtomicUsize::new(0));
     let (count, mut link) = (Arc::clone(&losses), client.connection());
@@ -481,13 +483,13 @@ async fn odd_parameters_settle_and_do_not_hurt_others() {
         }
     });
     for size in [1, 300, 1_000, 70_000, 1_000_000, 1_048_000, 1_048_576, 3_000_000] {
-        let end = timeout(HOUR, jobs.bump(&"x".repeat(size)).settled()).await;
+        let end = timeout(HOUR, jobs.bump("x".repeat(size)).settled()).await;
         assert!(
             matches!(end, Ok(Ok(_))),
             "a command of {size} bytes: {end:?}, {} losses",
             losses.load(Ordering::Relaxed)
         );
-        let read = jobs.job(&"y".repeat(size));
+        let read = jobs.job("y".repeat(size));
         let _ = timeout(Duration::from_secs(30), read.until(|_| true)).await;
     }
     assert_eq!(losses.load(Ordering::Relaxed), 0, "the link held");
@@ -500,16 +502,16 @@ async fn fc66_a_service_without_memory_gets_the_command_once_more() {
     let life = world.serve_on("jobs", &AnyLog::new(MemoryLog::new(&world.env(3)))).await;
     let client = world.client("ws://jobs/").open().unwrap();
     let jobs = JobsClient::new(&client);
-    let start = jobs.start("a");
-    let job = jobs.job("a");
+    let start = jobs.start("a".into());
+    let job = jobs.job("a".into());
     job.until(|job| job.starts == 1).await.unwrap();
     life.kill();
     let _life = world.serve_on("jobs", &AnyLog::new(MemoryLog::new(&world.env(4)))).await;
     job.until(|job| job.starts == 1).await.unwrap();
     sleep(Duration::from_secs(60)).await;
     assert!(matches!(job.latest(), Reading::Fresh { .. }), "{:?}", job.latest());
-    jobs.claim("a").await.unwrap();
-    jobs.finish("a", true).await.unwrap();
+    jobs.claim("a".into()).await.unwrap();
+    jobs.finish("a".into(), true).await.unwrap();
     assert!(matches!(timeout(HOUR, start.settled()).await, Ok(Ok(Settlement::Succeeded(_)))));
 }
 
@@ -541,19 +543,19 @@ async fn fc76_a_slow_handler_has_one_effect() {
 async fn s6_a_drain_in_mid_flight() {
     for round in 0..20_u32 {
         let world = World::new(200 + u64::from(round));
-        let jobs = Jobs::new(world.log.clone());
+        let jobs = Workshop::new(world.log.clone());
         let server = Server::builder(world.log.clone())
             .env(world.env(1))
             .project(jobs.projection())
-            .service(jobs.routes())
+            .service(JobsServer::new(jobs))
             .start()
             .await
             .unwrap();
         let life = Life::serve(&world.net, "jobs", server.router());
         let client = world.client("ws://jobs/").open().unwrap();
         let jobs = JobsClient::new(&client);
-        let long = jobs.start("long");
-        let bumps: Vec<_> = (0..50).map(|_| jobs.bump("a")).collect();
+        let long = jobs.start("long".into());
+        let bumps: Vec<_> = (0..50).map(|_| jobs.bump("a".into())).collect();
         for _ in 0..round {
             tokio::task::yield_now().await;
         }
@@ -564,7 +566,7 @@ async fn s6_a_drain_in_mid_flight() {
         for bump in bumps {
             timeout(HOUR, bump).await.expect("settles").unwrap();
         }
-        assert_eq!(jobs.job("a").until(|job| job.bumps >= 50).await.unwrap().bumps, 50);
+        assert_eq!(jobs.job("a".into()).until(|job| job.bumps >= 50).await.unwrap().bumps, 50);
         long.cancel();
         assert!(matches!(timeout(HOUR, long.settled()).await, Ok(Ok(Settlement::Canceled))));
     }
@@ -578,8 +580,8 @@ async fn r1_two_logs_in_turn() {
     let client = world.client("ws://jobs/").open().unwrap();
     let jobs = JobsClient::new(&client);
     let life = world.serve("jobs").await;
-    jobs.bump("a").await.unwrap();
-    let job = jobs.job("a");
+    jobs.bump("a".into()).await.unwrap();
+    let job = jobs.job("a".into());
     job.until(|job| job.bumps == 1).await.unwrap();
     life.kill();
     let life = world.serve_on("jobs", &other).await;
@@ -598,8 +600,8 @@ async fn r3_another_log_is_no_authority_over_what_the_first_has_shown() {
     let client = world.client("ws://jobs/").open().unwrap();
     let jobs = JobsClient::new(&client);
     let life = world.serve("jobs").await;
-    jobs.bump("a").await.unwrap();
-    let job = jobs.job("a");
+    jobs.bump("a".into()).await.unwrap();
+    let job = jobs.job("a".into());
     job.until(|job| job.bumps == 1).await.unwrap();
     life.kill();
     let empty = AnyLog::new(MemoryLog::declared_durable(&world.env(9)));
@@ -622,7 +624,7 @@ async fn w5_cancel_of_an_unknown_key() {
     attached.cancel();
     let end = timeout(HOUR, attached.settled()).await.expect("settles").unwrap();
     assert!(matches!(end, Settlement::Canceled | Settlement::NotFound), "{end:?}");
-    let late = jobs.with_key("k").bump("a").settled().await.unwrap();
+    let late = jobs.with_key("k").bump("a".into()).settled().await.unwrap();
     match end {
         Settlement::Canceled => assert!(matches!(late, Settlement::Canceled), "{late:?}"),
         _ => assert!(matches!(late, Settlement::Succeeded(_)), "{late:?}"),
@@ -644,7 +646,7 @@ async fn panics_of_the_callers_code() {
         .open()
         .unwrap();
     let jobs = JobsClient::new(&client);
-    timeout(Duration::from_secs(60), jobs.bump("a")).await.expect("goes on").unwrap();
+    timeout(Duration::from_secs(60), jobs.bump("a".into())).await.expect("goes on").unwrap();
 }
 
 /// A frame beyond the limit: the one command fails before it is sent, and nobody else notices.
@@ -654,8 +656,8 @@ async fn a_command_beyond_the_frame_limit_fails_alone() {
     let _life = world.serve("jobs").await;
     let client = world.client("ws://jobs/").open().unwrap();
     let jobs = JobsClient::new(&client);
-    jobs.bump("a").await.unwrap();
-    let large = jobs.bump(&"x".repeat(1 << 20));
+    jobs.bump("a".into()).await.unwrap();
+    let large = jobs.bump("x".repeat(1 << 20));
     sleep(Duration::from_secs(60)).await;
     let up = client.connection().latest();
     let end = timeout(Duration::from_secs(1), large.settled()).await;
@@ -669,10 +671,10 @@ async fn a_read_beyond_the_frame_limit_loads_nothing_and_hurts_nobody() {
     let _life = world.serve("jobs").await;
     let client = world.client("ws://jobs/").open().unwrap();
     let jobs = JobsClient::new(&client);
-    let job = jobs.job("a");
-    jobs.bump("a").await.unwrap();
+    let job = jobs.job("a".into());
+    jobs.bump("a".into()).await.unwrap();
     job.until(|job| job.bumps == 1).await.unwrap();
-    let _large = jobs.job(&"x".repeat(1 << 20));
+    let _large = jobs.job("x".repeat(1 << 20));
     sleep(Duration::from_secs(60)).await;
     assert!(matches!(job.latest(), Reading::Fresh { .. }), "{:?}", job.latest());
 }
@@ -761,7 +763,7 @@ async fn r8_malformed_answers_make_no_storm() {
     });
     let client = world.client("ws://evil/").open().unwrap();
     let jobs = JobsClient::new(&client);
-    let (read, bump) = (jobs.job("a"), jobs.bump("a"));
+    let (read, bump) = (jobs.job("a".into()), jobs.bump("a".into()));
     sleep(Duration::from_secs(600)).await;
     let dials = world.net.connects("evil");
     assert!(!read.latest().is_ended() && !bump.state().latest().is_ended());
@@ -808,7 +810,8 @@ async fn extreme_numbers_from_a_server() {
         });
         let client = world.client("ws://evil/").open().unwrap();
         let jobs = JobsClient::new(&client);
-        let (one, two, three, four) = (jobs.job("a"), jobs.job("b"), jobs.bump("a"), jobs.bump("b"));
+        let (one, two, three, four) =
+            (jobs.job("a".into()), jobs.job("b".into()), jobs.bump("a".into()), jobs.bump("b".into()));
         sleep(Duration::from_secs(300)).await;
         assert!(!client.connection().latest().is_ended(), "the client's task is alive after {welcome}");
         drop((one, two));
@@ -833,7 +836,7 @@ async fn hostile_clients_hurt_only_themselves() {
     let _life = world.serve("jobs").await;
     let good = world.client("ws://jobs/").open().unwrap();
     let jobs = JobsClient::new(&good);
-    jobs.with_key("theirs").bump("a").await.unwrap();
+    jobs.with_key("theirs").bump("a".into()).await.unwrap();
     let deep = format!("{}1{}", "[".repeat(100_000), "]".repeat(100_000));
     let call = |params: &str, rest: &str| {
         format!(
@@ -878,7 +881,7 @@ async fn hostile_clients_hurt_only_themselves() {
         assert!(answered.is_ok(), "hangs after {start}");
         assert!(frame.len() > 1 << 20 || answered.unwrap(), "the connection ended after {start}");
     }
-    jobs.bump("a").await.unwrap();
+    jobs.bump("a".into()).await.unwrap();
     assert!(good.connection().latest().last().is_some_and(|link| link.is_up()));
 }
 
@@ -895,7 +898,7 @@ async fn fc49_welcome_and_end() {
         }
     });
     let client = world.client("ws://evil/").open().unwrap();
-    let read = JobsClient::new(&client).job("a");
+    let read = JobsClient::new(&client).job("a".into());
     sleep(Duration::from_secs(600)).await;
     let dials = world.net.connects("evil");
     assert!((60..500).contains(&dials), "{dials} dials in ten minutes");
@@ -909,12 +912,12 @@ async fn w2_a_long_command_outlives_the_retention() {
     let _life = world.serve("jobs").await;
     let client = world.client("ws://jobs/").open().unwrap();
     let jobs = JobsClient::new(&client);
-    let start = jobs.start("a");
-    jobs.job("a").until(|job| job.starts == 1).await.unwrap();
-    jobs.claim("a").await.unwrap();
+    let start = jobs.start("a".into());
+    jobs.job("a".into()).until(|job| job.starts == 1).await.unwrap();
+    jobs.claim("a".into()).await.unwrap();
     world.clock.advance(Duration::from_secs(30 * 3600));
     sleep(Duration::from_secs(60)).await;
-    jobs.finish("a", true).await.unwrap();
+    jobs.finish("a".into(), true).await.unwrap();
     let end = timeout(HOUR, start.settled()).await;
     assert!(matches!(end, Ok(Ok(Settlement::Succeeded(_)))), "{end:?}");
 }
@@ -927,10 +930,10 @@ async fn w4_a_state_that_outlives_its_handle_is_not_fresh_for_ever() {
     let _life = world.serve("jobs").await;
     let client = world.client("ws://jobs/").open().unwrap();
     let jobs = JobsClient::new(&client);
-    let state = jobs.start("a").state();
-    jobs.job("a").until(|job| job.starts == 1).await.unwrap();
-    jobs.claim("a").await.unwrap();
-    jobs.finish("a", true).await.unwrap();
+    let state = jobs.start("a".into()).state();
+    jobs.job("a".into()).until(|job| job.starts == 1).await.unwrap();
+    jobs.claim("a".into()).await.unwrap();
+    jobs.finish("a".into(), true).await.unwrap();
     sleep(Duration::from_secs(120)).await;
     let latest = state.latest();
     let status = latest.last().map(|state| state.status());
@@ -944,8 +947,8 @@ async fn every_wait_ends_with_the_client() {
     let _life = world.serve("jobs").await;
     let client = world.client("ws://jobs/").open().unwrap();
     let jobs = JobsClient::new(&client);
-    let done = jobs.bump("a").await.unwrap();
-    let job = jobs.job("a");
+    let done = jobs.bump("a".into()).await.unwrap();
+    let job = jobs.job("a".into());
     let later = outlast::Timestamp { seq: done.timestamp().unwrap().seq + 1_000, ..done.timestamp().unwrap() };
     let waits = [
         job.until(|job| job.bumps == 7),
@@ -966,7 +969,7 @@ async fn fc42_each_attempt_resolves_afresh() {
     let world = World::new(30);
     world.net.name("jobs", ["gone"]);
     let client = world.client("ws://jobs/").open().unwrap();
-    let bump = JobsClient::new(&client).bump("a");
+    let bump = JobsClient::new(&client).bump("a".into());
     sleep(Duration::from_secs(300)).await;
     world.net.name("jobs", ["here"]);
     let _life = world.serve("here").await;
@@ -991,11 +994,11 @@ async fn fc50_close_codes() {
             sleep(Duration::from_secs(1)).await;
         });
         let client = world.client("ws://jobs/").open().unwrap();
-        let job = JobsClient::new(&client).job("a");
+        let job = JobsClient::new(&client).job("a".into());
         first.await.unwrap();
         let _life = world.serve("jobs").await;
         let at = Instant::now();
-        let bump = timeout(HOUR, JobsClient::new(&client).bump("a")).await;
+        let bump = timeout(HOUR, JobsClient::new(&client).bump("a".into())).await;
         assert!(bump.is_ok_and(|bump| bump.is_ok()), "code {code}");
         assert!(at.elapsed() < Duration::from_secs(70), "code {code}: {:?}", at.elapsed());
         assert!(!job.latest().is_ended(), "code {code}: {:?}", job.latest());
@@ -1007,12 +1010,12 @@ async fn fc50_close_codes() {
 async fn s3_an_outage_longer_than_the_retention() {
     let world = World::new(32);
     let serve = async |world: &World| {
-        let jobs = Jobs::new(world.log.clone());
+        let jobs = Workshop::new(world.log.clone());
         let server = Server::builder(world.log.clone())
             .env(world.env(1))
             .retention(Duration::from_secs(300))
             .project(jobs.projection())
-            .service(jobs.routes())
+            .service(JobsServer::new(jobs))
             .start()
             .await
             .unwrap();
@@ -1021,14 +1024,14 @@ async fn s3_an_outage_longer_than_the_retention() {
     let life = serve(&world).await;
     let client = world.client("ws://jobs/").open().unwrap();
     let jobs = JobsClient::new(&client);
-    jobs.bump("a").await.unwrap();
+    jobs.bump("a".into()).await.unwrap();
     // Sent into a black hole, and one that is issued during the outage.
     world.net.silence("jobs");
-    let sent = jobs.bump("a");
+    let sent = jobs.bump("a".into());
     settle().await;
     life.kill();
     sleep(Duration::from_secs(60)).await;
-    let queued = jobs.bump("b");
+    let queued = jobs.bump("b".into());
     sleep(Duration::from_secs(600)).await;
     world.net.heal("jobs");
     let _life = serve(&world).await;
@@ -1075,11 +1078,11 @@ async fn fc78_fifty_handles_of_one_key() {
     let _life = world.serve("jobs").await;
     let (one, two) =
         (world.client("ws://jobs/").open().unwrap(), world.client("ws://jobs/").env(world.env(7)).open().unwrap());
-    let handles = (0..50).map(|n| JobsClient::new(if n % 2 == 0 { &one } else { &two }).with_key("k").bump("a"));
+    let handles = (0..50).map(|n| JobsClient::new(if n % 2 == 0 { &one } else { &two }).with_key("k").bump("a".into()));
     let done = join_all(handles).await;
     let first = done[0].as_ref().unwrap().timestamp();
     assert!(done.iter().all(|done| done.as_ref().unwrap().timestamp() == first));
-    assert_eq!(JobsClient::new(&one).job("a").until(|job| job.bumps > 0).await.unwrap().bumps, 1);
+    assert_eq!(JobsClient::new(&one).job("a".into()).until(|job| job.bumps > 0).await.unwrap().bumps, 1);
 }
 
 /// W4: attached from another client, across a restart; and a canceled attach.
@@ -1089,8 +1092,8 @@ async fn w4_attached_across_a_restart() {
     let life = world.serve("jobs").await;
     let one = world.client("ws://jobs/").open().unwrap();
     let two = world.client("ws://jobs/").env(world.env(7)).open().unwrap();
-    let start = JobsClient::new(&one).start("a");
-    JobsClient::new(&one).job("a").until(|job| job.starts == 1).await.unwrap();
+    let start = JobsClient::new(&one).start("a".into());
+    JobsClient::new(&one).job("a".into()).until(|job| job.starts == 1).await.unwrap();
     let attached = two.attach(start.key().clone());
     attached.state().until(|state| state.delivery() == Delivery::Accepted).await.unwrap();
     life.kill();
@@ -1105,7 +1108,7 @@ async fn w4_attached_across_a_restart() {
 #[tokio::test(start_paused = true)]
 async fn k1_principals_and_denial() {
     let world = World::new(36);
-    let jobs = Jobs::new(world.log.clone());
+    let jobs = Workshop::new(world.log.clone());
     let server = Server::builder(world.log.clone())
         .env(world.env(1))
         .authenticate(|headers: &axum::http::HeaderMap| {
@@ -1116,7 +1119,7 @@ async fn k1_principals_and_denial() {
             }
         })
         .project(jobs.projection())
-        .service(jobs.routes())
+        .service(JobsServer::new(jobs))
         .start()
         .await
         .unwrap();
@@ -1130,18 +1133,18 @@ async fn k1_principals_and_denial() {
             .unwrap()
     };
     let (alice, mallory) = (client("alice"), client("mallory"));
-    let start = JobsClient::new(&alice).start("a");
-    JobsClient::new(&alice).job("a").until(|job| job.starts == 1).await.unwrap();
+    let start = JobsClient::new(&alice).start("a".into());
+    JobsClient::new(&alice).job("a".into()).until(|job| job.starts == 1).await.unwrap();
     let theirs = mallory.attach(start.key().clone());
     assert!(matches!(theirs.settled().await.unwrap(), Settlement::NotFound));
     let stolen = mallory.attach(start.key().clone());
     stolen.cancel();
     let _ = timeout(HOUR, stolen.settled()).await;
     sleep(Duration::from_secs(5)).await;
-    assert_eq!(JobsClient::new(&alice).job("a").until(|_| true).await.unwrap().state, JobState::Queued);
-    JobsClient::new(&mallory).with_key("k").bump("b").await.unwrap();
-    JobsClient::new(&alice).with_key("k").bump("b").await.unwrap();
-    assert_eq!(JobsClient::new(&alice).job("b").until(|job| job.bumps > 1).await.unwrap().bumps, 2);
+    assert_eq!(JobsClient::new(&alice).job("a".into()).until(|_| true).await.unwrap().state, JobState::Queued);
+    JobsClient::new(&mallory).with_key("k").bump("b".into()).await.unwrap();
+    JobsClient::new(&alice).with_key("k").bump("b".into()).await.unwrap();
+    assert_eq!(JobsClient::new(&alice).job("b".into()).until(|job| job.bumps > 1).await.unwrap().bumps, 2);
 
     let token = Arc::new(Mutex::new("bad"));
     let source = Arc::clone(&token);
@@ -1155,13 +1158,13 @@ async fn k1_principals_and_denial() {
         .open()
         .unwrap();
     let jobs = JobsClient::new(&denied);
-    let (read, bump) = (jobs.job("b"), jobs.bump("b"));
+    let (read, bump) = (jobs.job("b".into()), jobs.bump("b".into()));
     sleep(Duration::from_secs(60)).await;
     assert!(matches!(read.latest(), Reading::Ended { end: End::Denied, .. }), "{:?}", read.latest());
     assert_eq!(bump.state().latest().last().unwrap().hold(), Some(Hold::Denied));
     *token.lock().unwrap() = "alice";
     assert!(timeout(HOUR, bump).await.expect("goes on with a new credential").is_ok());
-    assert_eq!(jobs.job("b").until(|job| job.bumps > 2).await.unwrap().bumps, 3);
+    assert_eq!(jobs.job("b".into()).until(|job| job.bumps > 2).await.unwrap().bumps, 3);
 }
 
 /// W4: the client and every handle are dropped while the service is away: what was called is still delivered.
@@ -1171,13 +1174,13 @@ async fn w4_detached_during_an_outage() {
     {
         let client = world.client("ws://jobs/").open().unwrap();
         let jobs = JobsClient::new(&client);
-        jobs.bump("a").detach();
-        drop(jobs.bump("a"));
+        jobs.bump("a".into()).detach();
+        drop(jobs.bump("a".into()));
     }
     sleep(Duration::from_secs(300)).await;
     let _life = world.serve("jobs").await;
     let client = world.client("ws://jobs/").env(world.env(7)).open().unwrap();
-    let job = JobsClient::new(&client).job("a");
+    let job = JobsClient::new(&client).job("a".into());
     assert!(timeout(Duration::from_secs(60), job.until(|job| job.bumps == 2)).await.expect("delivered").is_ok());
 }
 
@@ -1223,8 +1226,8 @@ async fn many_short_reads_in_turn() {
     let at = Instant::now();
     for n in 0..2_500 {
         let id = n.to_string();
-        jobs.bump(&id).await.unwrap();
-        timeout(HOUR, jobs.job(&id).until(|job| job.bumps == 1)).await.unwrap().unwrap();
+        jobs.bump(id.clone()).await.unwrap();
+        timeout(HOUR, jobs.job(id).until(|job| job.bumps == 1)).await.unwrap().unwrap();
     }
     assert!(at.elapsed() < Duration::from_secs(10), "took {:?}", at.elapsed());
 }
@@ -1236,7 +1239,7 @@ async fn r7_a_clock_that_is_set_does_not_cost_the_link() {
     let _life = world.serve("jobs").await;
     let client = world.client("ws://jobs/").open().unwrap();
     let jobs = JobsClient::new(&client);
-    jobs.bump("a").await.unwrap();
+    jobs.bump("a".into()).await.unwrap();
     for round in 0..20 {
         if round % 2 == 0 {
             world.clock.advance(HOUR)
@@ -1252,19 +1255,19 @@ async fn r7_a_clock_that_is_set_does_not_cost_the_link() {
 #[tokio::test(start_paused = true)]
 async fn more_commands_than_a_connection_takes() {
     let world = World::new(41);
-    let jobs = Jobs::new(world.log.clone());
+    let jobs = Workshop::new(world.log.clone());
     let server = Server::builder(world.log.clone())
         .env(world.env(1))
         .calls_per_connection(50)
         .project(jobs.projection())
-        .service(jobs.routes())
+        .service(JobsServer::new(jobs))
         .start()
         .await
         .unwrap();
     let _life = Life::serve(&world.net, "jobs", server.router());
     let client = world.client("ws://jobs/").open().unwrap();
     let jobs = JobsClient::new(&client);
-    let starts: Vec<_> = (0..60).map(|n| jobs.start(&n.to_string())).collect();
+    let starts: Vec<_> = (0..60).map(|n| jobs.start(n.to_string())).collect();
     sleep(Duration::from_secs(30)).await;
     // A cancel needs a call too.
     for start in &starts {
@@ -1282,8 +1285,8 @@ async fn s1_contention_on_one_subject_settles() {
     let _life = world.serve("jobs").await;
     let client = world.client("ws://jobs/").open().unwrap();
     let jobs = JobsClient::new(&client);
-    jobs.bump("a").await.unwrap();
-    let claims: Vec<_> = (0..200).map(|_| jobs.claim("a")).collect();
+    jobs.bump("a".into()).await.unwrap();
+    let claims: Vec<_> = (0..200).map(|_| jobs.claim("a".into())).collect();
     for claim in claims {
         timeout(HOUR, claim).await.expect("settles").unwrap();
     }
@@ -1307,14 +1310,14 @@ async fn r7_no_welcome_and_no_reading() {
         });
         let client = world.client("ws://jobs/").open().unwrap();
         let jobs = JobsClient::new(&client);
-        let large: Vec<_> = (0..20).map(|n| jobs.bump(&format!("{n}{}", "x".repeat(300)))).collect();
+        let large: Vec<_> = (0..20).map(|n| jobs.bump(format!("{n}{}", "x".repeat(300)))).collect();
         sleep(Duration::from_secs(100)).await;
         assert!(world.net.connects("jobs") >= 4, "{} dials", world.net.connects("jobs"));
         evil.abort();
         settle().await;
         let _life = world.serve("jobs").await;
         // The evil one spoke for another log: what was sent there is held, what was not is delivered.
-        let fresh = timeout(HOUR, jobs.bump("a")).await.expect("delivered");
+        let fresh = timeout(HOUR, jobs.bump("a".into())).await.expect("delivered");
         assert!(fresh.is_ok());
         if !reads {
             for bump in large {
@@ -1331,14 +1334,14 @@ async fn k2_the_ladder() {
     let _life = world.serve("jobs").await;
     let client = world.client("ws://jobs/").open().unwrap();
     let jobs = JobsClient::new(&client);
-    let (one, two, three) = (jobs.start("a"), jobs.start("a"), jobs.attempt(2).start("a"));
+    let (one, two, three) = (jobs.start("a".into()), jobs.start("a".into()), jobs.attempt(2).start("a".into()));
     assert_eq!(one.key(), two.key());
     assert_ne!(one.key(), three.key());
-    let four = jobs.with_key("mine").start("a");
+    let four = jobs.with_key("mine").start("a".into());
     assert_eq!((four.key(), four.overridden().map(|key| key.as_str())), (one.key(), Some("mine")));
-    jobs.job("a").until(|job| job.starts == 2).await.unwrap();
+    jobs.job("a".into()).until(|job| job.starts == 2).await.unwrap();
     sleep(Duration::from_secs(1)).await;
-    assert_eq!(jobs.job("a").until(|_| true).await.unwrap().starts, 2);
+    assert_eq!(jobs.job("a".into()).until(|_| true).await.unwrap().starts, 2);
 }
 
 /// A caller's map and predicate that panic hurt only who called them.
@@ -1348,13 +1351,13 @@ async fn panics_of_observers() {
     let _life = world.serve("jobs").await;
     let client = world.client("ws://jobs/").open().unwrap();
     let jobs = JobsClient::new(&client);
-    jobs.bump("a").await.unwrap();
-    let job = jobs.job("a");
+    jobs.bump("a".into()).await.unwrap();
+    let job = jobs.job("a".into());
     let waited = tokio::spawn(job.until(|_| panic!("a bug of the caller"))).await;
     assert!(waited.is_err());
     let mapped = job.map(|_| -> u64 { panic!("a bug of the caller") });
     let waited = tokio::spawn(mapped.until(|_| true)).await;
     assert!(waited.is_err());
-    jobs.bump("a").await.unwrap();
+    jobs.bump("a".into()).await.unwrap();
     assert!(timeout(Duration::from_secs(5), job.until(|job| job.bumps == 2)).await.expect("goes on").is_ok());
 }

@@ -37,8 +37,8 @@ async fn schedule(seed: u64) {
     let mut life = Some(world.serve("jobs").await);
     let client = world.client("ws://relay/").open().unwrap();
     let jobs = JobsClient::new(&client);
-    let job = jobs.job("a");
-    let start = jobs.start("a");
+    let job = jobs.job("a".into());
+    let start = jobs.start("a".into());
 
     let mut bumps = Vec::new();
     for _ in 0..below(&chaos, 12) + 3 {
@@ -49,7 +49,7 @@ async fn schedule(seed: u64) {
             3 => life = None,
             _ => {}
         }
-        bumps.push(jobs.bump("a"));
+        bumps.push(jobs.bump("a".into()));
         tokio::time::sleep(Duration::from_millis(below(&chaos, 4000))).await;
         if life.is_none() && below(&chaos, 3) > 0 {
             life = Some(world.serve("jobs").await);
@@ -67,7 +67,7 @@ async fn schedule(seed: u64) {
     assert_eq!((shown.bumps, shown.starts), (count, 1), "seed {seed}: one effect for each key");
 
     // A cancel that races the claim and the finish: one terminal, and the same on both ends.
-    let claim = jobs.claim("a");
+    let claim = jobs.claim("a".into());
     if below(&chaos, 2) == 0 {
         start.cancel();
     }
@@ -80,8 +80,8 @@ async fn schedule(seed: u64) {
     let _ = claim.await;
     let last = job.until(|job| !matches!(job.state, JobState::Queued)).await.unwrap();
     match last.state {
-        JobState::Canceling => drop(jobs.stopped("a").await),
-        JobState::Running => drop(jobs.finish("a", true).await),
+        JobState::Canceling => drop(jobs.stopped("a".into()).await),
+        JobState::Running => drop(jobs.finish("a".into(), true).await),
         JobState::Queued | JobState::Stopped | JobState::Done { .. } => {}
     }
     let end = start.settled().await.unwrap();

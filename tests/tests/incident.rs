@@ -65,10 +65,10 @@ async fn the_same_through_two_relays_that_accept_and_end_without_a_byte() {
 /// A build is followed and settled across an outage; `down` takes the server away, `up` says where it is again.
 async fn outage(world: &World, client: &Client, gone: Duration, down: impl FnOnce(), up: impl FnOnce()) {
     let jobs = JobsClient::new(client);
-    let command = jobs.start("a");
-    let job = jobs.job("a");
+    let command = jobs.start("a".into());
+    let job = jobs.job("a".into());
     job.until(|job| job.starts == 1).await.unwrap();
-    jobs.claim("a").await.unwrap();
+    jobs.claim("a".into()).await.unwrap();
     job.until(|job| job.state == JobState::Running).await.unwrap();
     let shown = Shown::record(&job);
 
@@ -76,7 +76,7 @@ async fn outage(world: &World, client: &Client, gone: Duration, down: impl FnOnc
     settle().await;
     assert!(matches!(job.latest(), Reading::Stale { ref last, .. } if last.state == JobState::Running), "{job:?}");
     // Issued while there is nobody to take it: it waits (W4).
-    let bump = jobs.bump("a");
+    let bump = jobs.bump("a".into());
     tokio::time::sleep(gone).await;
     assert!(!job.latest().is_ended());
     assert!(job.latest().last().is_some(), "R1: the last value stays");
@@ -87,7 +87,7 @@ async fn outage(world: &World, client: &Client, gone: Duration, down: impl FnOnc
     job.until(|job| job.bumps == 1).await.unwrap();
     assert!(back.elapsed() < Duration::from_secs(5), "R8: back within the cap, took {:?}", back.elapsed());
     bump.await.unwrap();
-    jobs.finish("a", true).await.unwrap();
+    jobs.finish("a".into(), true).await.unwrap();
     assert!(matches!(command.settled().await.unwrap(), Settlement::Succeeded(_)));
 
     let end = job.until(|job| job.state == JobState::Done { ok: true }).await.unwrap();
@@ -123,9 +123,9 @@ async fn submit_through(fault: Option<outlast::testing::Fault>) -> ((usize, usiz
     }
     let client = world.client("ws://relay/").open().unwrap();
     let jobs = JobsClient::new(&client);
-    jobs.bump("a").await.unwrap();
+    jobs.bump("a".into()).await.unwrap();
     let passed = relay.passed();
-    let bumps = jobs.job("a").until(|job| job.bumps > 0).await.unwrap().bumps;
+    let bumps = jobs.job("a".into()).until(|job| job.bumps > 0).await.unwrap().bumps;
     client.close();
     (passed, bumps)
 }
@@ -149,8 +149,8 @@ async fn the_incident_over_real_sockets() {
     .open()
     .unwrap();
     let jobs = JobsClient::new(&client);
-    let command = jobs.start("a");
-    let job = jobs.job("a");
+    let command = jobs.start("a".into());
+    let job = jobs.job("a".into());
     job.until(|job| job.starts == 1).await.unwrap();
     let shown = Shown::record(&job);
 
@@ -162,8 +162,8 @@ async fn the_incident_over_real_sockets() {
     let second = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     *port.lock().unwrap() = Some(second.local_addr().unwrap().port());
     let life = serve_tcp(&world, second).await;
-    jobs.claim("a").await.unwrap();
-    jobs.finish("a", true).await.unwrap();
+    jobs.claim("a".into()).await.unwrap();
+    jobs.finish("a".into(), true).await.unwrap();
     assert!(matches!(command.settled().await.unwrap(), Settlement::Succeeded(_)));
     assert_eq!(job.until(|job| job.state == JobState::Done { ok: true }).await.unwrap().starts, 1);
     assert_eq!(shown.count(Reading::is_ended), 0, "R1");
@@ -192,7 +192,7 @@ async fn r9_a_wait_that_cannot_be_helped_says_so_at_once() {
         axum::Router::new().fallback(|| async { (axum::http::StatusCode::TOO_MANY_REQUESTS, [("retry-after", "60")]) });
     let away = outlast::testing::Life::serve(&world.net, "jobs", busy);
     let client = world.client("ws://jobs/").open().unwrap();
-    let job = JobsClient::new(&client).job("a");
+    let job = JobsClient::new(&client).job("a".into());
     settle().await;
     let asked = tokio::time::Instant::now();
     let e = job.until(|_| true).within(Duration::from_secs(30)).await.unwrap_err();
@@ -201,7 +201,7 @@ async fn r9_a_wait_that_cannot_be_helped_says_so_at_once() {
 
     away.kill();
     let _life = world.serve("jobs").await;
-    JobsClient::new(&client).bump("a").await.unwrap();
+    JobsClient::new(&client).bump("a".into()).await.unwrap();
     assert!(asked.elapsed() >= Duration::from_secs(59), "R8: not before the hint");
 }
 
@@ -216,7 +216,7 @@ async fn r8_an_iterator_of_delays_is_a_policy() {
     tokio::time::sleep(Duration::from_secs(60)).await;
     assert!(world.net.connects("jobs") > 10, "the default goes on");
     let _life = world.serve("jobs").await;
-    JobsClient::new(&client).bump("a").await.unwrap();
+    JobsClient::new(&client).bump("a".into()).await.unwrap();
 }
 
 /// W4, S6 (MACHINES row 24): nothing new is sent to a service that is going away; it is sent to the next one.
@@ -227,16 +227,16 @@ async fn s6_a_command_called_during_a_drain_goes_to_the_next_server() {
     let life = outlast::testing::Life::serve(&world.net, "jobs", server.router());
     let client = world.client("ws://jobs/").open().unwrap();
     let jobs = JobsClient::new(&client);
-    jobs.bump("a").await.unwrap();
+    jobs.bump("a".into()).await.unwrap();
     // A call in flight holds the drain up: the handler of `wait` is slow.
-    let slow = jobs.wait("a", Duration::from_secs(5));
+    let slow = jobs.wait(5_000);
     settle().await;
     let draining = {
         let server = server.clone();
         tokio::spawn(async move { server.drain().await })
     };
     settle().await;
-    let late = jobs.bump("a");
+    let late = jobs.bump("a".into());
     tokio::time::sleep(Duration::from_secs(1)).await;
     let state = late.state().latest();
     assert_eq!(state.last().unwrap().delivery(), outlast::command::Delivery::Queued, "nothing was sent");
@@ -245,5 +245,5 @@ async fn s6_a_command_called_during_a_drain_goes_to_the_next_server() {
     life.kill();
     let _life = world.serve("jobs").await;
     late.await.unwrap();
-    assert_eq!(jobs.job("a").until(|job| job.bumps == 2).await.unwrap().bumps, 2);
+    assert_eq!(jobs.job("a".into()).until(|job| job.bumps == 2).await.unwrap().bumps, 2);
 }

@@ -47,8 +47,8 @@ async fn a_command_and_a_read_through_tls() {
     let client =
         client(port).env(outlast::env::Env::new(world.clock.clone(), 3)).root_certificates(pem).open().unwrap();
     let jobs = JobsClient::new(&client);
-    jobs.bump("a").await.unwrap();
-    assert_eq!(jobs.job("a").until(|job| job.bumps == 1).await.unwrap().bumps, 1);
+    jobs.bump("a".into()).await.unwrap();
+    assert_eq!(jobs.job("a".into()).until(|job| job.bumps == 1).await.unwrap().bumps, 1);
     server.abort();
 }
 

@@ -95,7 +95,7 @@ impl CommandState {
     }
 
     /// Whether a wait for its end is over: it is settled, or nothing here can tell any more whether it was recorded.
-    #[cfg(feature = "client")]
+    #[cfg(any(feature = "client", feature = "macros"))]
     pub(crate) fn ends_wait(&self) -> bool {
         let lost = self.delivery == Delivery::Indeterminate && self.hold.is_none() && !self.asking;
         self.status.is_terminal() || lost

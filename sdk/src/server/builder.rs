@@ -77,9 +77,9 @@ impl ServerBuilder {
         self
     }
 
-    /// Adds a service.
-    pub fn service(mut self, routes: Routes) -> Self {
-        self.routes.push(routes);
+    /// Adds a service: its [`Routes`], or the server that `#[outlast::service]` makes.
+    pub fn service(mut self, routes: impl Into<Routes>) -> Self {
+        self.routes.push(routes.into());
         self
     }
 

@@ -40,6 +40,11 @@ impl<T> fmt::Debug for Live<T> {
 }
 
 /// What a read's handler may answer.
+#[diagnostic::on_unimplemented(
+    message = "the handler of a read returns a live source, `{Self}` is none",
+    label = "no live source",
+    note = "return `Live<_>` (of `Cells` or `Cell`), `tokio::sync::watch::Receiver<_>`, or a `Result` of one with `outlast::Error`"
+)]
 pub trait IntoLive {
     /// The value's type.
     type Value;

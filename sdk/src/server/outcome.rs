@@ -195,6 +195,11 @@ pub enum Outcome {
 }
 
 /// What a handler may return.
+#[diagnostic::on_unimplemented(
+    message = "the handler of a command returns an outcome, `{Self}` is none",
+    label = "no outcome",
+    note = "return `Events`, `Running` or `Outcome`, or a `Result` of one with `CommandFailure` (recorded) or `outlast::Error`"
+)]
 pub trait IntoOutcome {
     /// The outcome.
     fn into_outcome(self) -> Outcome;

@@ -87,7 +87,7 @@ impl Routes {
         self.route(method, Route::Command(*method, handler))
     }
 
-    fn route(mut self, method: &Method, route: Route) -> Self {
+    pub(super) fn route(mut self, method: &Method, route: Route) -> Self {
         if !method.name().starts_with(&self.prefix) {
             self.error
                 .get_or_insert(Error::invalid(method.name(), format_args!("a name that starts with {}", self.prefix)));

@@ -1,0 +1,55 @@
+//! What a declared type may not have in it.
+
+use proc_macro2::TokenStream;
+use quote::ToTokens;
+use syn::visit::Visit;
+use syn::{Lifetime, Type, TypeImplTrait, TypePath, TypeReference};
+
+/// The first part of a type that is borrowed, or that is not named.
+#[derive(Default)]
+pub(super) struct Unowned {
+    pub(super) found: Option<TokenStream>,
+}
+
+impl Unowned {
+    /// Looks for it in `ty`.
+    pub(super) fn find(ty: &Type) -> Option<TokenStream> {
+        let mut unowned = Self::default();
+        unowned.visit_type(ty);
+        unowned.found
+    }
+
+    fn note(&mut self, tokens: impl ToTokens) {
+        self.found.get_or_insert_with(|| tokens.to_token_stream());
+    }
+}
+
+impl Visit<'_> for Unowned {
+    fn visit_type_reference(&mut self, reference: &TypeReference) {
+        self.note(reference);
+    }
+
+    fn visit_type_impl_trait(&mut self, type_impl: &TypeImplTrait) {
+        self.note(type_impl);
+    }
+
+    fn visit_lifetime(&mut self, lifetime: &Lifetime) {
+        if lifetime.ident != "static" {
+            self.note(lifetime);
+        }
+    }
+}
+
+/// Whether it is a reference to what is called `RpcScope`. Only the words of a mistake hang on it.
+pub(super) fn is_scope(ty: &Type) -> bool {
+    let inner = match ty {
+        Type::Reference(reference) => &*reference.elem,
+        other => other,
+    };
+    match inner {
+        Type::Path(TypePath { qself: None, path, .. }) => {
+            path.segments.last().is_some_and(|last| last.ident == "RpcScope")
+        }
+        _ => false,
+    }
+}

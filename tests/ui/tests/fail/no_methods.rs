@@ -1,0 +1,4 @@
+#[outlast::service]
+trait BuildFarm {}
+
+fn main() {}

@@ -1,0 +1,7 @@
+#[outlast::service]
+struct BuildFarm;
+
+#[outlast::handlers(BuildFarm)]
+fn farm() {}
+
+fn main() {}
