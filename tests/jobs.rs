@@ -16,6 +16,8 @@ pub struct Job {
     pub bumps: u64,
     /// How often it was started: the effects of `start`.
     pub starts: u64,
+    /// What was noted last.
+    pub note: String,
     /// The command that started it.
     pub command: Option<CommandRef>,
 }
@@ -44,6 +46,7 @@ enum JobEvent {
     Started { command: CommandRef },
     Claimed,
     Bumped,
+    Noted { text: String },
     CancelRequested,
     Finished { ok: bool },
     Stopped,
@@ -59,6 +62,7 @@ impl Job {
             JobEvent::Claimed if self.state == JobState::Queued => self.state = JobState::Running,
             JobEvent::Claimed => {} // nobody runs what was canceled or is over
             JobEvent::Bumped => self.bumps += 1,
+            JobEvent::Noted { text } => self.note = text,
             JobEvent::CancelRequested => {
                 self.state = if self.state == JobState::Queued { JobState::Stopped } else { JobState::Canceling };
             }
@@ -97,6 +101,9 @@ pub trait Jobs {
 
     /// Adds one to a job's bumps. L1: every call is another one.
     fn bump(&self, id: String) -> Command;
+
+    /// Notes something about a job.
+    fn note(&self, id: String, text: String) -> Command;
 
     /// Takes `millis` milliseconds, and does nothing.
     fn wait(&self, millis: u64) -> Command;
@@ -143,6 +150,10 @@ impl Workshop {
 
     async fn bump(&self, id: String) -> Events {
         Events::on(subject(&id)).push(&JobEvent::Bumped)
+    }
+
+    async fn note(&self, id: String, text: String) -> Events {
+        Events::on(subject(&id)).push(&JobEvent::Noted { text })
     }
 
     async fn wait(&self, millis: u64) -> Events {

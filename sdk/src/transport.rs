@@ -3,6 +3,7 @@
 #[cfg(feature = "client")]
 mod dial;
 mod limits;
+mod meter;
 #[cfg(feature = "client")]
 mod network;
 #[cfg(feature = "client")]
@@ -17,6 +18,8 @@ pub use network::{Io, Network, Tcp};
 pub(crate) use dial::{DialFailure, Dialed, dial, hint};
 #[cfg(feature = "server")]
 pub(crate) use limits::config;
+#[cfg(feature = "server")]
+pub(crate) use meter::Metered;
 #[cfg(feature = "client")]
 pub(crate) use tls::Tls;
 #[cfg(feature = "client")]

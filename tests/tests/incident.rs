@@ -247,3 +247,42 @@ async fn s6_a_command_called_during_a_drain_goes_to_the_next_server() {
     late.await.unwrap();
     assert_eq!(jobs.job("a".into()).until(|job| job.bumps == 2).await.unwrap().bumps, 2);
 }
+
+/// R7: a thin line is slow, not stalled: a command and a value arrive over one link, though each takes longer than the
+/// bound on a write that makes no progress.
+#[tokio::test(start_paused = true)]
+async fn r7_a_thin_line_is_not_a_stalled_one() {
+    let world = World::new(14);
+    let relay = Relay::start(&world.net, "relay", Some("jobs"));
+    relay.rate(20_000);
+    let _life = world.serve("jobs").await;
+    let client = world.client("ws://relay/").open().unwrap();
+    let jobs = JobsClient::new(&client);
+    jobs.bump("a".into()).await.unwrap();
+    let long = "x".repeat(240_000);
+    let sent = tokio::time::Instant::now();
+    jobs.note("a".into(), long.clone()).await.unwrap();
+    assert!(sent.elapsed() > Duration::from_secs(11), "it took its time: {:?}", sent.elapsed());
+    let job = jobs.job("a".into()).until(|job| !job.note.is_empty()).await.unwrap();
+    assert_eq!(job.note, long);
+    assert_eq!(world.net.connects("relay"), 1, "the link held");
+}
+
+/// W5: a cancel is not lost with its handle.
+#[tokio::test(start_paused = true)]
+async fn w5_a_cancel_is_not_lost_with_its_handle() {
+    for seed in 0..32 {
+        let world = World::new(100 + seed);
+        let _life = world.serve("jobs").await;
+        let client = world.client("ws://jobs/").open().unwrap();
+        let jobs = JobsClient::new(&client);
+        let start = jobs.start("a".into());
+        let job = jobs.job("a".into());
+        job.until(|job| job.starts == 1).await.unwrap();
+        settle().await;
+        start.cancel();
+        drop(start);
+        let stopped = job.until(|job| job.state == JobState::Stopped).within(Duration::from_secs(60)).await;
+        assert!(stopped.is_ok(), "seed {seed}: {stopped:?}");
+    }
+}

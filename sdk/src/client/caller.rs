@@ -95,7 +95,7 @@ impl Caller {
     /// The key that this call stands on, and what is sent under it (W1, K2).
     fn prepare(&self, method: &Method, params: Params, id: Ulid) -> Result<(Rung, Body), CommandFailure> {
         let invalid = |e: Error| CommandFailure::invalid(&e);
-        let metadata = self.metadata.iter().map(|(name, value)| name.len() + value.len()).sum();
+        let metadata = serde_json::to_string(&*self.metadata).map_or(0, |json| json.len());
         let params = params.into_raw().and_then(|params| fits(params, metadata)).map_err(invalid)?;
         let fingerprint = Fingerprint::of(method.name(), &params).map_err(invalid)?;
         let semantic = method.semantic_key(&params, self.attempt).transpose().map_err(invalid)?;
@@ -127,10 +127,9 @@ impl Caller {
 /// What a frame holds beside parameters and metadata: method, key, ids.
 const ENVELOPE: usize = 4 << 10;
 
-/// Parameters that fit into one frame. What does not would end the connection, for everyone and each time it is resent.
+/// Parameters that fit into one frame with `metadata` bytes of metadata. What does not would end the connection, for everyone and each time it is resent.
 fn fits(params: Arc<RawValue>, metadata: usize) -> Result<Arc<RawValue>, Error> {
-    // Metadata may double when it is escaped.
-    let (most, size) = (MAX_FRAME - ENVELOPE, params.get().len() + 2 * metadata);
+    let (most, size) = (MAX_FRAME - ENVELOPE, params.get().len() + metadata);
     if size > most {
         return Err(Error::invalid("params", format_args!("at most {most} bytes with metadata, got {size}")));
     }

@@ -82,12 +82,19 @@ impl Router {
                     }
                 }
                 request = self.mailbox.recv(), if handles => match request {
-                    Some(Request::Close) => break,
+                    Some(Request::Close) => break 'run,
                     Some(request) => self.on_request(&mut driver, request),
                     None => handles = false,
                 },
                 () = self.reads.next_unobserved() => {}
                 id = self.commands.next_unobserved() => {
+                    // What the handle asked before it went is in the mailbox already: its cancel is not lost with it (W5).
+                    while let Ok(request) = self.mailbox.try_recv() {
+                        if matches!(request, Request::Close) {
+                            break 'run;
+                        }
+                        self.on_request(&mut driver, request);
+                    }
                     let event = CommandEvent::HandleDropped;
                     self.commands.tell(id, event, &mut |frame: &ClientFrame<'_>| driver.send(frame));
                 }

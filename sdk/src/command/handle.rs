@@ -83,8 +83,8 @@ impl Command {
 
     /// Waits until it is settled, whichever way. The wait may outlive the handle.
     pub fn settled(&self) -> Settled {
-        let wait = wait(self.key.clone(), self.state.clone());
-        Settled { wait, state: self.state.clone() }
+        let (key, state) = (self.key.clone(), self.state.clone());
+        Settled { wait: wait(key.clone(), state.clone()), key, state }
     }
 
     /// Cancels it: at once, once, and whether or not the service can be reached now (W5).
@@ -124,10 +124,11 @@ impl fmt::Debug for Command {
 /// Waits for the end of a command: the future of [`Command::settled`].
 ///
 /// # Cancel safety
-/// Dropping it ends only this wait. Polled again after a result, it panics, like any async block.
+/// Dropping it ends only this wait. Polled again after a result, it says it again.
 #[must_use = "a future does nothing unless awaited"]
 pub struct Settled {
     wait: BoxFuture<'static, Result<Settlement, Unsettled>>,
+    key: CommandKey,
     state: Observable<CommandState>,
 }
 
@@ -138,7 +139,7 @@ impl Settled {
     pub fn within(self, budget: Duration) -> Self {
         // A budget beyond what the clock can count is none.
         let Some(until) = Instant::now().checked_add(budget) else { return self };
-        let Self { wait, state } = self;
+        let Self { wait, key, state } = self;
         let last = state.clone();
         let wait = Box::pin(async move {
             match timeout_at(until, wait).await {
@@ -146,7 +147,7 @@ impl Settled {
                 Err(_) => Err(Unsettled::StillPending { last: last.latest().last().map(|state| (**state).clone()) }),
             }
         });
-        Self { wait, state }
+        Self { wait, key, state }
     }
 }
 
@@ -154,7 +155,11 @@ impl Future for Settled {
     type Output = Result<Settlement, Unsettled>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        self.wait.as_mut().poll(cx)
+        let settled = self.wait.as_mut().poll(cx);
+        if settled.is_ready() {
+            self.wait = wait(self.key.clone(), self.state.clone());
+        }
+        settled
     }
 }
 

@@ -259,7 +259,7 @@ impl Driver {
                     self.ready.push_back(Happening::Frame(text));
                 }
                 Received::Alive => {}
-                Received::Flushed | Received::Ended { .. } => self.on_received(received),
+                Received::Flushed | Received::Moved { .. } | Received::Ended { .. } => self.on_received(received),
             }
             if bytes > AT_ONCE_BYTES {
                 return;
@@ -276,12 +276,18 @@ impl Driver {
                 }
             }
             Received::Alive => self.tell_liveness(liveness::Event::Received),
+            Received::Moved { read, written } => {
+                if read {
+                    self.tell_liveness(liveness::Event::Received);
+                }
+                if written && self.live.as_ref().is_some_and(|live| live.writing) {
+                    self.tell_liveness(liveness::Event::WriteProgressed);
+                }
+            }
             Received::Flushed => {
                 if let Some(live) = &mut self.live {
-                    live.writing = live.socket.is_writing();
-                    let event =
-                        if live.writing { liveness::Event::WriteProgressed } else { liveness::Event::WriteFinished };
-                    self.tell_liveness(event);
+                    live.writing = false;
+                    self.tell_liveness(liveness::Event::WriteFinished);
                 }
             }
             Received::Ended { cause, close } => {

@@ -62,9 +62,8 @@ pub(crate) async fn follow(core: Arc<Core>, mut projection: Box<dyn Projection>,
     let mut folded: u32 = 0;
     while let Some(append) = tail.next().await {
         if catch_unwind(AssertUnwindSafe(|| fold(&mut *projection, &append))).is_err() {
-            tracing::error!(seq = append.through, %prefix, "a projection panicked; the server stops serving");
-            core.stage.send_replace(Stage::Closing);
-            return;
+            tracing::error!(seq = append.through, %prefix, "a projection panicked");
+            break;
         }
         core.saw(append.through);
         core.progress.advance(follower, append.through);
@@ -73,6 +72,13 @@ pub(crate) async fn follow(core: Arc<Core>, mut projection: Box<dyn Projection>,
             tokio::task::yield_now().await;
         }
     }
+    stop(&core);
+}
+
+/// What is shown would stay as it is and be called fresh (R5): the server serves no more.
+fn stop(core: &Core) {
+    tracing::error!("the log is not followed any more; the server stops serving");
+    core.stage.send_replace(Stage::Closing);
 }
 
 /// Tells the observers of running commands what anybody appended to their keys, for ever. Where there
@@ -88,6 +94,7 @@ pub(crate) async fn follow_keys(core: Arc<Core>, follower: Option<usize>) {
             core.progress.advance(follower, append.through);
         }
     }
+    stop(&core);
 }
 
 #[cfg(test)]

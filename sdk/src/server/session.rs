@@ -70,6 +70,7 @@ struct Session<S> {
     stage: watch::Receiver<Stage>,
     watermark: watch::Receiver<Seq>,
     heard: Monotonic,
+    heard_bytes: u64,
 }
 
 /// What there is to do.
@@ -108,6 +109,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             stage: core.stage.subscribe(),
             watermark: core.progress.watch(),
             heard: core.env.instant(),
+            heard_bytes: 0,
             core,
         }
     }
@@ -137,6 +139,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                 }
                 Step::Frame(frame) => {
                     self.heard = self.core.env.instant();
+                    self.heard_bytes = self.socket.bytes_read();
                     if let Some(answer) = self.take(&frame) {
                         self.say(&answer).await?;
                     }
@@ -150,6 +153,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                     if !self.reads.is_sending() {
                         self.socket.flush().await?;
                     }
+                }
+                Step::Silence if self.socket.bytes_read() > self.heard_bytes => {
+                    // A large frame on a thin line: no whole one came, but bytes did.
+                    self.heard_bytes = self.socket.bytes_read();
+                    self.heard = self.core.env.instant();
                 }
                 Step::Silence => {
                     tracing::debug!("a client is silent: its connection is dropped");

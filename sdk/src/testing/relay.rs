@@ -1,6 +1,8 @@
 //! A hop in the path: it accepts, and may have nothing behind it.
+#![expect(clippy::disallowed_methods, reason = "a line's rate is time")]
 
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::task::JoinSet;
@@ -28,6 +30,7 @@ pub enum Fault {
 struct Settings {
     target: Option<Arc<str>>,
     faults: Vec<Fault>,
+    rate: Option<u64>,
     passed: (usize, usize),
 }
 
@@ -44,8 +47,12 @@ impl Relay {
     /// # Panics
     /// Outside a tokio runtime.
     pub fn start(net: &Net, address: &str, target: Option<&str>) -> Self {
-        let settings =
-            Arc::new(Mutex::new(Settings { target: target.map(Arc::from), faults: Vec::new(), passed: (0, 0) }));
+        let settings = Arc::new(Mutex::new(Settings {
+            target: target.map(Arc::from),
+            faults: Vec::new(),
+            rate: None,
+            passed: (0, 0),
+        }));
         let mut listener = net.listen(address);
         let (net, shared) = (net.clone(), Arc::clone(&settings));
         let mut tasks = JoinSet::new();
@@ -73,6 +80,11 @@ impl Relay {
         lock(&self.settings).faults.push(fault);
     }
 
+    /// Passes at most about this many bytes a second each way, on connections that come from now on.
+    pub fn rate(&self, bytes_per_second: u64) {
+        lock(&self.settings).rate = Some(bytes_per_second.max(1));
+    }
+
     /// The bytes passed so far: from clients, and from the server.
     pub fn passed(&self) -> (usize, usize) {
         lock(&self.settings).passed
@@ -92,18 +104,19 @@ async fn relay(net: Net, client: Box<dyn Io>, target: Option<Arc<str>>, fault: F
         Fault::CutDown(bytes) => (usize::MAX, bytes),
     };
     let Some(target) = target else { return };
+    let rate = lock(&settings).rate;
     let Ok(server) = net.connect(target).await else { return };
     let (client_read, client_write) = tokio::io::split(client);
     let (server_read, server_write) = tokio::io::split(server);
     // Either direction's end is the connection's end: a relay keeps no half-open pairs.
     tokio::select! {
-        () = pass(client_read, server_write, up_limit, |n| lock(&settings).passed.0 += n) => {}
-        () = pass(server_read, client_write, down_limit, |n| lock(&settings).passed.1 += n) => {}
+        () = pass(client_read, server_write, up_limit, rate, |n| lock(&settings).passed.0 += n) => {}
+        () = pass(server_read, client_write, down_limit, rate, |n| lock(&settings).passed.1 += n) => {}
     }
 }
 
 /// Copies until the end, an error, or `limit` bytes.
-async fn pass<R, W>(mut from: R, mut to: W, mut limit: usize, mut passed: impl FnMut(usize))
+async fn pass<R, W>(mut from: R, mut to: W, mut limit: usize, rate: Option<u64>, mut passed: impl FnMut(usize))
 where
     R: AsyncReadExt + Unpin,
     W: AsyncWriteExt + Unpin,
@@ -117,6 +130,9 @@ where
         }
         passed(n);
         limit -= n;
+        if let Some(rate) = rate {
+            tokio::time::sleep(Duration::from_nanos(n as u64 * 1_000_000_000 / rate)).await;
+        }
     }
     // Let what was passed be read before the end is seen.
     let _ = to.flush().await;

@@ -12,11 +12,16 @@ use tokio_tungstenite::tungstenite::{self};
 use url::Url;
 
 use super::limits::config;
+use super::meter::Metered;
 use super::network::{Io, Network};
 use super::tls::Tls;
 use super::websocket::{Received, Socket};
+use crate::connection::close::CloseMeaning;
 use crate::error::{Cause, Phase};
 use crate::wire::{Incoming, SUBPROTOCOL, ServerFrame, Welcome};
+
+/// How long to keep away after a close with 1013 that states no time.
+const TRY_AGAIN_LATER: Duration = Duration::from_secs(5);
 
 /// A connection that was welcomed.
 pub(crate) struct Dialed {
@@ -62,7 +67,7 @@ pub(crate) async fn dial(
     }
     begins(Phase::Upgrade);
     let request = upgrade_request(&url, credential)?;
-    let (stream, response) = match client_async_with_config(request, io, Some(config())).await {
+    let (stream, response) = match client_async_with_config(request, Metered::new(io), Some(config())).await {
         Ok(upgraded) => upgraded,
         Err(tungstenite::Error::Http(response)) => return Err(refusal(&response)),
         Err(tungstenite::Error::Protocol(ProtocolError::HandshakeIncomplete)) => {
@@ -84,13 +89,17 @@ pub(crate) async fn dial(
                 }
                 Err(e) => return Err(DialFailure::of(Cause::Undecodable { detail: e.to_string().into() })),
             },
-            Received::Alive | Received::Flushed => {}
-            // 1008 (policy), and the codes by which services say that a credential is not good.
-            Received::Ended { close: Some((1008 | 3000 | 3003 | 4401 | 4403, _)), .. } => {
-                return Err(DialFailure::Refused);
-            }
+            Received::Alive | Received::Flushed | Received::Moved { .. } => {}
             Received::Ended { cause, close } => {
-                return Err(DialFailure::Failed { cause, retry_after: close.and_then(|(_, reason)| hint(&reason)) });
+                let (code, reason) = close.unzip();
+                let hinted = reason.as_deref().and_then(hint);
+                return Err(match CloseMeaning::of(code) {
+                    CloseMeaning::Refused => DialFailure::Refused,
+                    CloseMeaning::RecoverLater => {
+                        DialFailure::Failed { cause, retry_after: Some(hinted.unwrap_or(TRY_AGAIN_LATER)) }
+                    }
+                    CloseMeaning::Recover => DialFailure::Failed { cause, retry_after: hinted },
+                });
             }
         }
     }

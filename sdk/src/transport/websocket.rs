@@ -11,6 +11,7 @@ use tokio_tungstenite::tungstenite::protocol::frame::CloseFrame;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::{self, Message, Utf8Bytes};
 
+use super::meter::{Metered, Moved};
 use crate::error::Cause;
 
 /// What came out of a socket.
@@ -20,6 +21,13 @@ pub(crate) enum Received {
     Text(Utf8Bytes),
     /// A frame that says only that the peer lives.
     Alive,
+    /// Bytes went through, without a whole frame yet.
+    Moved {
+        /// Some came in.
+        read: bool,
+        /// Some went out.
+        written: bool,
+    },
     /// All that was queued is with the transport.
     Flushed,
     /// The end, with the peer's close code where there was one.
@@ -33,17 +41,19 @@ pub(crate) enum Received {
 
 /// An upgraded connection, on either side.
 pub(crate) struct Socket<S> {
-    stream: WebSocketStream<S>,
+    stream: WebSocketStream<Metered<S>>,
     queue: VecDeque<Message>,
     unflushed: bool,
+    /// What was told of already.
+    moved: Moved,
 }
 
 impl<S> Socket<S>
 where
     S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin,
 {
-    pub(crate) fn new(stream: WebSocketStream<S>) -> Self {
-        Self { stream, queue: VecDeque::new(), unflushed: false }
+    pub(crate) fn new(stream: WebSocketStream<Metered<S>>) -> Self {
+        Self { stream, queue: VecDeque::new(), unflushed: false, moved: Moved::default() }
     }
 
     /// Queues a text frame; [`next`](Self::next) hands it to the transport.
@@ -70,6 +80,16 @@ where
     }
 
     fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Received> {
+        let received = self.poll_frame(cx);
+        let before = std::mem::replace(&mut self.moved, self.stream.get_ref().moved());
+        if received.is_pending() && before != self.moved {
+            let (read, written) = (before.read != self.moved.read, before.written != self.moved.written);
+            return Poll::Ready(Received::Moved { read, written });
+        }
+        received
+    }
+
+    fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Received> {
         if self.is_writing()
             && let Poll::Ready(written) = self.poll_write(cx)
         {

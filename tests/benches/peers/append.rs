@@ -22,7 +22,7 @@ const GROUP: usize = 256;
 const KEY_ENTRY: &[u8] = br#"{"k":"accepted","method":"build_farm.v1/submit_build","fingerprint":"Zk9vYmFyYmF6cXV4","level":"minted","minted":1764500000000,"running":false,"id":"01KB3X7Q4YVJ5N9ZC2D8E6F0GH"}"#;
 
 /// About what an aggregate's event takes.
-const EVENT: &[u8] = br#"{"Progressed":{"step":7,"of":12,"line":"   Compiling outlast v0.1.0 (/work/outlast/sdk)"}}"#;
+const EVENT: &[u8] = br#"{"Progressed":{"step":7,"of":12,"line":"   Compiling outlast v0.1.0 (sdk)"}}"#;
 
 /// Runs every case.
 pub(crate) fn run(bench: &Bench) {

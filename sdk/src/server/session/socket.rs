@@ -1,5 +1,7 @@
 //! A connection's frames, with a bound on every write.
 
+use std::future::poll_fn;
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use futures::{SinkExt, StreamExt};
@@ -10,9 +12,9 @@ use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role};
 use tokio_tungstenite::tungstenite::{Error as WsError, Message, Utf8Bytes};
 
 use crate::env::Env;
-use crate::transport;
+use crate::transport::{self, Metered};
 
-/// How long the peer may take none of what is written.
+/// How long the peer may take none of what is written, each time anew.
 const WRITE_STALL: Duration = Duration::from_secs(10);
 
 /// The connection has ended, or has to.
@@ -30,14 +32,20 @@ pub(super) enum Inbound {
 }
 
 pub(super) struct Socket<S> {
-    stream: WebSocketStream<S>,
+    stream: WebSocketStream<Metered<S>>,
+    /// A frame that the stream has not taken yet.
+    queued: Option<Message>,
     env: Env,
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
     /// The server's side of an upgraded connection.
     pub(super) async fn new(io: S, env: Env) -> Self {
-        Self { stream: WebSocketStream::from_raw_socket(io, Role::Server, Some(transport::config())).await, env }
+        Self {
+            stream: WebSocketStream::from_raw_socket(Metered::new(io), Role::Server, Some(transport::config())).await,
+            queued: None,
+            env,
+        }
     }
 
     /// The next frame.
@@ -62,21 +70,45 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
 
     /// Hands a text frame over; it may stay in a small buffer until [`flush`](Self::flush).
     pub(super) async fn feed(&mut self, text: String) -> Result<(), Closed> {
-        let until = self.env.instant() + WRITE_STALL;
-        tokio::select! {
-            biased; // a write that is possible is no stall
-            fed = self.stream.feed(Message::text(text)) => fed.map_err(|_| Closed),
-            () = self.env.sleep_until(Some(until)) => Err(stalled()),
-        }
+        self.queued = Some(Message::text(text));
+        self.write(|stream, queued, cx| {
+            ready!(stream.poll_ready_unpin(cx))?;
+            Poll::Ready(queued.take().map_or(Ok(()), |message| stream.start_send_unpin(message)))
+        })
+        .await
     }
 
     /// Writes what was handed over.
     pub(super) async fn flush(&mut self) -> Result<(), Closed> {
-        let until = self.env.instant() + WRITE_STALL;
-        tokio::select! {
-            biased; // as in `feed`
-            flushed = self.stream.flush() => flushed.map_err(|_| Closed),
-            () = self.env.sleep_until(Some(until)) => Err(stalled()),
+        self.write(|stream, _, cx| stream.poll_flush_unpin(cx)).await
+    }
+
+    /// How many bytes have come in.
+    pub(super) fn bytes_read(&self) -> u64 {
+        self.stream.get_ref().moved().read
+    }
+
+    /// Writes for as long as the peer takes any of it within each [`WRITE_STALL`]: a thin line is slow, not stalled (R7).
+    async fn write(
+        &mut self,
+        mut step: impl FnMut(
+            &mut WebSocketStream<Metered<S>>,
+            &mut Option<Message>,
+            &mut Context<'_>,
+        ) -> Poll<Result<(), WsError>>,
+    ) -> Result<(), Closed> {
+        loop {
+            let before = self.stream.get_ref().moved().written;
+            let until = self.env.instant() + WRITE_STALL;
+            let (stream, queued) = (&mut self.stream, &mut self.queued);
+            tokio::select! {
+                biased; // a write that is possible is no stall
+                written = poll_fn(|cx| step(stream, queued, cx)) => return written.map_err(|_| Closed),
+                () = self.env.sleep_until(Some(until)) => {}
+            }
+            if self.stream.get_ref().moved().written == before {
+                return Err(stalled());
+            }
         }
     }
 
