@@ -92,7 +92,10 @@ impl Unsettled {
 impl fmt::Display for Unsettled {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::StillPending { last: Some(last) } => write!(f, "not settled yet: {}", last.status()),
+            Self::StillPending { last: Some(last) } => match last.cause() {
+                Some(cause) => write!(f, "not settled yet: {} ({cause})", last.status()),
+                None => write!(f, "not settled yet: {}", last.status()),
+            },
             Self::StillPending { last: None } => f.write_str("not settled yet"),
             Self::Indeterminate { key } => indeterminate(f, key),
             Self::Closed { key } => closed(f, key),

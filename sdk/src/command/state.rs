@@ -1,5 +1,6 @@
 //! Everything that a handle shows.
 
+use crate::error::Cause;
 use crate::wire::{CommandFailure, CommandStatus, Timestamp};
 
 /// What is known of a command's way to the service.
@@ -51,6 +52,7 @@ pub struct CommandState {
     pub(crate) timestamp: Option<Timestamp>,
     pub(crate) failure: Option<CommandFailure>,
     pub(crate) hold: Option<Hold>,
+    pub(crate) cause: Option<Cause>,
     /// A question about it is outstanding or will be asked, so that `Indeterminate` is not the last word.
     pub(crate) asking: bool,
 }
@@ -65,6 +67,7 @@ impl CommandState {
             timestamp: None,
             failure: None,
             hold: None,
+            cause: None,
             asking: true,
         }
     }
@@ -92,6 +95,12 @@ impl CommandState {
     /// What keeps it from being asked about, if anything does.
     pub const fn hold(&self) -> Option<Hold> {
         self.hold
+    }
+
+    /// Why the service has not taken it or told of it yet, in its own words, where it has said so: it asked to wait, or
+    /// cannot answer now. That the connection is down is told by [`Client::connection`](crate::client::Client::connection).
+    pub const fn cause(&self) -> Option<&Cause> {
+        self.cause.as_ref()
     }
 
     /// Whether a wait for its end is over: it is settled, or nothing here can tell any more whether it was recorded.

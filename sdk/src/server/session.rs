@@ -20,9 +20,10 @@ use self::socket::{Closed, Inbound, Socket};
 use super::core::{Core, Stage};
 use super::keywatch::Answer;
 use super::scope::{RpcScope, RpcScopeBuilder};
+use crate::connection::{Liveness, liveness};
 use crate::key::Principal;
 use crate::log::{Log, Seq};
-use crate::machine::Monotonic;
+use crate::machine::Machine;
 use crate::wire::{CallId, ClientFrame, Incoming, ServerFrame, Welcome};
 
 /// Counts a connection while it lives.
@@ -69,7 +70,7 @@ struct Session<S> {
     answers: Answers,
     stage: watch::Receiver<Stage>,
     watermark: watch::Receiver<Seq>,
-    heard: Monotonic,
+    liveness: Liveness,
     heard_bytes: u64,
 }
 
@@ -82,8 +83,8 @@ enum Step {
     Send,
     /// Something has changed: begin a batch.
     Look,
-    /// The peer was silent for two heartbeats.
-    Silence,
+    /// The liveness machine's deadline has come.
+    Due,
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
@@ -108,7 +109,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             answers,
             stage: core.stage.subscribe(),
             watermark: core.progress.watch(),
-            heard: core.env.instant(),
+            liveness: Liveness::server(&core.env.now(), core.settings.heartbeat, liveness::Config::default()),
             heard_bytes: 0,
             core,
         }
@@ -138,8 +139,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                     }
                 }
                 Step::Frame(frame) => {
-                    self.heard = self.core.env.instant();
-                    self.heard_bytes = self.socket.bytes_read();
+                    self.heard(liveness::Event::Received)?;
                     if let Some(answer) = self.take(&frame) {
                         self.say(&answer).await?;
                     }
@@ -154,21 +154,15 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                         self.socket.flush().await?;
                     }
                 }
-                Step::Silence if self.socket.bytes_read() > self.heard_bytes => {
-                    // A large frame on a thin line: no whole one came, but bytes did.
-                    self.heard_bytes = self.socket.bytes_read();
-                    self.heard = self.core.env.instant();
-                }
-                Step::Silence => {
-                    tracing::debug!("a client is silent: its connection is dropped");
-                    return Err(Closed);
-                }
+                // A large frame on a thin line: no whole one has come, but bytes have.
+                Step::Due if self.socket.bytes_read() > self.heard_bytes => self.heard(liveness::Event::Received)?,
+                Step::Due => self.heard(liveness::Event::Tick)?,
             }
         }
     }
 
     async fn step(&mut self) -> Result<Step, Closed> {
-        let silence = self.heard + 2 * self.core.settings.heartbeat;
+        let due = self.liveness.deadline();
         let sending = self.reads.is_sending();
         Ok(tokio::select! {
             // In order: the server's end; answers, of which there are few; the client's frames, between any two
@@ -180,8 +174,23 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             () = ready(()), if sending => Step::Send,
             () = self.reads.changed(), if !sending => Step::Look,
             Ok(()) = self.watermark.changed(), if !sending => Step::Look,
-            () = self.core.env.sleep_until(Some(silence)) => Step::Silence,
+            () = self.core.env.sleep_until(due) => Step::Due,
         })
+    }
+
+    /// Asks the liveness machine, which ends the connection of a peer that is silent for two heartbeats (R7).
+    fn heard(&mut self, event: liveness::Event) -> Result<(), Closed> {
+        self.heard_bytes = self.socket.bytes_read();
+        for action in self.liveness.on_event(self.core.env.now(), event) {
+            match action {
+                liveness::Action::Dead(cause) => {
+                    tracing::debug!(%cause, "a client's connection is dropped");
+                    return Err(Closed);
+                }
+                liveness::Action::Ping { .. } => {} // the client's
+            }
+        }
+        Ok(())
     }
 
     async fn say(&mut self, frame: &ServerFrame<'_>) -> Result<(), Closed> {

@@ -4,6 +4,7 @@ use super::action::{Action, Oddity, Record};
 use super::stage::{Bound, Fit, Flight, Link, Open, Progress, Question, Stage, Wish};
 use super::{Machine, Origin};
 use crate::command::Delivery;
+use crate::error::Cause;
 use crate::machine::{Actions, Now};
 use crate::wire::{
     CommandFailure, CommandReport, CommandStatus, FailureReason, RefusalCode, Refused, Retry, Timestamp,
@@ -28,6 +29,7 @@ impl Machine {
             }
         };
         self.refusals = 0;
+        self.state.cause = None;
         self.accept(now, &mut open, Timestamp { log: bound.log, seq: report.accepted }, out);
         open.bound = Some(bound);
         if report.status.is_terminal() {
@@ -83,6 +85,7 @@ impl Machine {
         refused: Refused,
         out: &mut Actions<Action>,
     ) -> Stage {
+        self.state.cause = cause_of(&refused);
         match refused.code {
             RefusalCode::RateLimited => {
                 open.flight = Flight::Waiting { until: self.back_off(now, refused.retry_after) };
@@ -222,5 +225,20 @@ impl Machine {
             }
         }
         self.proceed(now, open, out)
+    }
+}
+
+/// What a refusal that may pass says of why.
+fn cause_of(refused: &Refused) -> Option<Cause> {
+    match refused.code {
+        RefusalCode::RateLimited => Some(Cause::RateLimited { retry_after: refused.retry_after.unwrap_or_default() }),
+        RefusalCode::Unavailable | RefusalCode::Other => {
+            Some(Cause::Unavailable { detail: refused.detail.as_str().into() })
+        }
+        RefusalCode::Invalid
+        | RefusalCode::KeyConflict
+        | RefusalCode::NotFound
+        | RefusalCode::Expired
+        | RefusalCode::Denied => None,
     }
 }

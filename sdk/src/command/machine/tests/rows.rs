@@ -1,6 +1,7 @@
 //! One test for each row of MACHINES, `command::Machine`, and for the field cases that it answers.
 
 use super::*;
+use crate::error::Cause;
 use crate::wire::{FailureReason, Retry};
 use CommandStatus::{CancelRequested, Canceled, Failed, NotFound, Pending, Running, Succeeded};
 
@@ -739,4 +740,14 @@ fn a_refusal_after_a_report_asks_again() {
     rig.refuse(RefusalCode::Unavailable);
     assert_eq!(rig.wake(), ["attach"]);
     assert_eq!((rig.status(), rig.delivery()), (Running, Delivery::Accepted));
+}
+
+/// Row 8, W7, R9: why the service has not taken it yet is shown, and no longer than that.
+#[test]
+fn row_8_the_cause_of_a_wait_is_shown() {
+    let mut rig = Rig::sent();
+    rig.refuse(RefusalCode::Unavailable);
+    assert!(matches!(rig.machine.state().cause(), Some(Cause::Unavailable { .. })), "{:?}", rig.machine.state());
+    rig.on(report(Running, 11));
+    assert_eq!(rig.machine.state().cause(), None);
 }
