@@ -97,16 +97,23 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
             &mut Context<'_>,
         ) -> Poll<Result<(), WsError>>,
     ) -> Result<(), Closed> {
+        let (stream, queued, env) = (&mut self.stream, &mut self.queued, &self.env);
+        let mut progressed = env.instant();
         loop {
-            let before = self.stream.get_ref().moved().written;
-            let until = self.env.instant() + WRITE_STALL;
-            let (stream, queued) = (&mut self.stream, &mut self.queued);
+            let until = progressed + WRITE_STALL;
             tokio::select! {
                 biased; // a write that is possible is no stall
-                written = poll_fn(|cx| step(stream, queued, cx)) => return written.map_err(|_| Closed),
-                () = self.env.sleep_until(Some(until)) => {}
+                written = poll_fn(|cx| {
+                    let before = stream.get_ref().moved().written;
+                    let polled = step(stream, queued, cx);
+                    if stream.get_ref().moved().written > before {
+                        progressed = env.instant();
+                    }
+                    polled
+                }) => return written.map_err(|_| Closed),
+                () = env.sleep_until(Some(until)) => {}
             }
-            if self.stream.get_ref().moved().written == before {
+            if progressed + WRITE_STALL <= env.instant() {
                 return Err(stalled());
             }
         }
