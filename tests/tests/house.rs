@@ -65,6 +65,23 @@ fn the_rust_version_is_what_the_dependencies_ask_for() {
     assert!(read("README.md").contains(&format!("needs Rust {stated}")));
 }
 
+/// Every licence of what is shipped is one that `deny.toml` allows.
+#[test]
+fn every_licence_is_allowed() {
+    let deny = read("deny.toml");
+    let list = deny.split("allow = [").nth(1).unwrap().split(']').next().unwrap();
+    let allowed: BTreeSet<&str> = list.split('"').skip(1).step_by(2).collect();
+    assert!(allowed.contains("MIT"), "{allowed:?}");
+    let metadata = metadata();
+    for package in needed_by_library(&metadata) {
+        let said = package["license"].as_str().unwrap_or("none").replace(['(', ')'], "");
+        let fine = said.split(" AND ").all(|each| {
+            each.split(" OR ").flat_map(|each| each.split('/')).any(|licence| allowed.contains(licence.trim()))
+        });
+        assert!(fine, "{} is {said}", package["name"]);
+    }
+}
+
 /// Each direct dependency has its line in the README's table.
 #[test]
 fn every_dependency_says_why_it_is_there() {
