@@ -12,6 +12,8 @@ mod server_frame;
 mod status;
 mod timestamp;
 
+#[cfg(feature = "server")]
+pub(crate) use client_frame::Asker;
 pub use client_frame::{Call, ClientFrame, Level, Subscribe};
 pub use fields::{Incoming, MalformedFrame};
 pub use refusal::{EndReason, RefusalCode, Refused};

@@ -24,7 +24,8 @@ use crate::connection::{Liveness, liveness};
 use crate::key::Principal;
 use crate::log::{Log, Seq};
 use crate::machine::Machine;
-use crate::wire::{CallId, ClientFrame, Incoming, ServerFrame, Welcome};
+use crate::server::refused;
+use crate::wire::{Asker, CallId, ClientFrame, Incoming, ServerFrame, Welcome};
 
 /// Counts a connection while it lives.
 pub(crate) struct Connected(Arc<Core>);
@@ -211,7 +212,15 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                 tracing::debug!(%kind, "a frame of an unknown type is ignored");
                 return None;
             }
-            Err(malformed) => return Some(ServerFrame::Fault { detail: malformed.to_string().into() }),
+            // Somebody may wait for the answer: a fault alone, which is for the client's log, would leave it waiting.
+            Err(malformed) => {
+                let refused = refused::invalid(malformed.to_string());
+                return Some(match ClientFrame::asker(text) {
+                    Some(Asker::Call(call)) => ServerFrame::Refused { call, refused },
+                    Some(Asker::Read(sub)) => ServerFrame::Unserved { sub, refused },
+                    None => ServerFrame::Fault { detail: refused.detail.into() },
+                });
+            }
         };
         match frame {
             ClientFrame::Subscribe(subscribe) => self.reads.subscribe(self.scope.clone(), subscribe),

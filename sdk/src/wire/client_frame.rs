@@ -54,6 +54,14 @@ pub enum ClientFrame<'a> {
     },
 }
 
+/// Who waits for an answer.
+#[cfg(feature = "server")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Asker {
+    Call(CallId),
+    Read(SubId),
+}
+
 /// Starts a read.
 #[derive(Clone, Debug, Serialize)]
 #[expect(clippy::exhaustive_structs, reason = "mirrors the frame")]
@@ -130,6 +138,23 @@ impl<'a> ClientFrame<'a> {
             "ping" => Self::Ping { n: f.need("n", f.n)? },
             other => return Ok(Incoming::Unknown(other.into())),
         }))
+    }
+
+    /// Who waits for an answer to a frame that [`parse`](Self::parse) could not read, where that much can be read.
+    #[cfg(feature = "server")]
+    pub(crate) fn asker(text: &str) -> Option<Asker> {
+        #[derive(serde::Deserialize)]
+        struct Head {
+            r#type: String,
+            call: Option<CallId>,
+            sub: Option<SubId>,
+        }
+        let Head { r#type, call, sub } = serde_json::from_str(text).ok()?;
+        match &*r#type {
+            "call" | "attach" | "cancel" => call.map(Asker::Call),
+            "subscribe" => sub.map(Asker::Read),
+            _ => None,
+        }
     }
 
     /// The text frame.

@@ -61,7 +61,7 @@ async fn strange_frames_do_not_end_a_connection() {
     let mut peer = Peer::connect(&server, "alice").await;
     peer.send(json!({"type": "telepathy", "sub": 1})).await;
     for (frame, names) in [
-        (r#"{"type":"attach","call":1}"#, "`key`"),
+        (r#"{"type":"attach","call":"1"}"#, "`call`"),
         (r#"{"type":"unsubscribe"}"#, "`sub`"),
         (r#"{"type":"unsubscribe","sub":"one"}"#, "`sub`"),
         (r#"{"type":"ping","n":-1}"#, "`n`"),
@@ -73,6 +73,17 @@ async fn strange_frames_do_not_end_a_connection() {
         let fault = peer.next().await;
         assert_eq!(fault["type"], "fault");
         assert!(fault["detail"].as_str().unwrap().contains(names), "{frame}: {fault}");
+    }
+    // Whoever waits for an answer gets one.
+    for (frame, answer, names) in [
+        (r#"{"type":"attach","call":1}"#, "refused", "`key`"),
+        (r#"{"type":"call","call":2,"method":7}"#, "refused", "`method`"),
+        (r#"{"type":"subscribe","sub":3}"#, "unserved", "`method`"),
+    ] {
+        peer.socket.send(Message::text(frame)).await.unwrap();
+        let refused = peer.next().await;
+        assert_eq!((&refused["type"], &refused["code"]), (&json!(answer), &json!("invalid")));
+        assert!(refused["detail"].as_str().unwrap().contains(names), "{frame}: {refused}");
     }
     peer.socket.send(Message::binary(vec![1, 2])).await.unwrap();
     assert_eq!(peer.next().await["type"], "fault");
