@@ -28,7 +28,8 @@
 //! # }
 //! ```
 //!
-//! The [`manual`] explains each promise. A [declared service](manual::declaring) can also be written by hand
+//! The [`manual`] explains each promise, and has what these pages cite: rows of state tables, field cases (FC-26) and
+//! [all defaults](manual::defaults). A [declared service](manual::declaring) can also be written by hand
 //! against [`call`], [`client::Caller`] and [`server::Routes`].
 //!
 //! # Features

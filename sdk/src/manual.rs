@@ -3,6 +3,11 @@
 //! 1. [Reads](reads): what a read shows, what ends it, how to wait for a state.
 //! 2. [Writes](writes): what a command's handle tells, what a resend may do, how to cancel.
 //! 3. [Declaring and serving](declaring): a service as a trait, its handlers, and the same by hand.
+//! 4. [The machines](machines): the state tables; what "row 9" means.
+//! 5. [Field cases](cases): failures seen elsewhere; what "FC-26" means.
+//! 6. [Defaults](defaults): every bound and limit, and where it is set.
+//!
+//! The README lists the promises, such as R1 and W2.
 
 #[doc = include_str!("manual/reads.md")]
 pub mod reads {}
@@ -13,3 +18,12 @@ pub mod writes {}
 #[cfg(all(feature = "macros", feature = "server"))]
 #[doc = include_str!("manual/declaring.md")]
 pub mod declaring {}
+
+#[doc = include_str!("manual/machines.md")]
+pub mod machines {}
+
+#[doc = include_str!("manual/cases.md")]
+pub mod cases {}
+
+#[doc = include_str!("manual/defaults.md")]
+pub mod defaults {}

@@ -219,7 +219,7 @@ async fn r8_an_iterator_of_delays_is_a_policy() {
     JobsClient::new(&client).bump("a".into()).await.unwrap();
 }
 
-/// W4, S6 (MACHINES row 24): nothing new is sent to a service that is going away; it is sent to the next one.
+/// W4, S6 (row 24): nothing new is sent to a service that is going away; it is sent to the next one.
 #[tokio::test(start_paused = true)]
 async fn s6_a_command_called_during_a_drain_goes_to_the_next_server() {
     let world = World::new(13);

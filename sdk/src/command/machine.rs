@@ -1,4 +1,4 @@
-//! The decisions of one command, from its key to its end: MACHINES, `command::Machine`.
+//! The decisions of one command, from its key to its end. Rows are those of the manual's chapter `machines`.
 //!
 //! One question is outstanding at a time: the call itself, an attach, or a cancel. After every event
 //! the machine looks at what it knows and at the connection, and asks what is to be asked next, so a

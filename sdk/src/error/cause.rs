@@ -72,8 +72,6 @@ pub enum Cause {
     Behind,
     /// The service speaks from another log than before.
     OtherLog,
-    /// The service is going away and has said so.
-    Draining,
 }
 
 /// The phases of a connection; each has a stated bound (R7).
@@ -138,7 +136,6 @@ impl fmt::Display for Cause {
             Self::NotYetVisible => f.write_str("not visible yet"),
             Self::Behind => f.write_str("behind"),
             Self::OtherLog => f.write_str("another log"),
-            Self::Draining => f.write_str("service is draining"),
         }
     }
 }

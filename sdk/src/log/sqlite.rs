@@ -83,8 +83,13 @@ pub struct SqliteLogBuilder {
 impl SqliteLog {
     /// Opens the log in the file `path`, with the default settings; creates it if there is no such file.
     ///
+    /// Needs a tokio runtime, as [`SqliteLogBuilder::open`] does.
+    ///
     /// # Errors
     /// Those of [`SqliteLogBuilder::open`].
+    ///
+    /// # Panics
+    /// When it is polled outside a tokio runtime.
     ///
     /// # Cancel safety
     /// Dropping the future may leave an empty log in the file.
@@ -144,7 +149,8 @@ impl SqliteLogBuilder {
 
     /// Opens the log; creates it if there is no such file.
     ///
-    /// Must be called inside a tokio runtime. Tries for 5 s while others who are opening the same file hold its lock.
+    /// Needs a tokio runtime with its timer enabled: the log's task runs in the one that polls this future. Tries for 5 s
+    /// while others who are opening the same file hold its lock.
     ///
     /// # Errors
     /// - [corrupt](Error::is_corrupt), when the file is not a log of this version: another application's
@@ -152,6 +158,9 @@ impl SqliteLogBuilder {
     /// - [invalid](Error::is_invalid), when the path or the file's settings could lose entries: no file on
     ///   disk, no write-ahead log, another text encoding;
     /// - [retryable](Error::is_retryable), when the file could not be opened or is locked.
+    ///
+    /// # Panics
+    /// When it is polled outside a tokio runtime.
     ///
     /// # Cancel safety
     /// Dropping the future may leave an empty log in the file.

@@ -104,7 +104,7 @@ async fn r2_before_the_first_value_it_loads_and_the_last_cause_is_readable() {
     let (publisher, read) = channel::<u32>();
     assert!(matches!(read.latest(), Reading::Loading { cause: None, .. }));
     let since = Instant::now();
-    for cause in [dropped(), Cause::Draining] {
+    for cause in [dropped(), Cause::NotYetVisible] {
         tokio::time::advance(SECOND).await;
         publisher.stale(cause.clone());
         assert_eq!(read.latest().cause(), Some(&cause));

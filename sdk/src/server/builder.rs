@@ -139,10 +139,13 @@ impl ServerBuilder {
 
     /// Starts the server: its projections fold and its router may be served.
     ///
-    /// Must be called inside a tokio runtime.
+    /// Needs a tokio runtime with its timer enabled: the server's tasks run in the one that polls this future.
     ///
     /// # Errors
     /// When a method has two handlers or a name of another service; retryable, when the log is unavailable.
+    ///
+    /// # Panics
+    /// When it is polled outside a tokio runtime.
     ///
     /// # Cancel safety
     /// Dropping the future leaves nothing running.

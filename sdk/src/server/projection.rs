@@ -64,6 +64,9 @@ impl Changes<'_> {
     }
 
     /// `key` is no more: its readers end with `Gone` (R3).
+    ///
+    /// A removed key is remembered for the life of the server, so that it reads as gone and not as never seen. Keys that
+    /// come and go for ever take memory for ever.
     pub fn remove<K, V>(&mut self, cells: &Cells<K, V>, key: &K)
     where
         K: Eq + Hash + Clone + Send + Sync + 'static,

@@ -17,7 +17,7 @@ pub enum CommandStatus {
     Pending,
     /// Its executor works on it.
     Running,
-    /// A cancel was recorded; its executor has not stopped yet.
+    /// A cancel was asked for; its executor has not stopped yet.
     CancelRequested,
     /// Its executor stopped, or it never started and never will.
     Canceled,

@@ -118,7 +118,7 @@ pub enum Oddity {
         /// The other.
         got: Seq,
     },
-    /// A key conflict for a command that had been accepted (MACHINES row 9).
+    /// A key conflict for a command that had been accepted (row 9 of the manual's chapter `machines`).
     ConflictAfterAcceptance,
     /// A report of a command that was not asked for on this connection.
     Unasked {

@@ -56,7 +56,7 @@ pub struct Lineage {
     /// The log.
     pub log: LogId,
     /// How often this client has seen the log's head below a sequence that it had seen of it: each time it is another
-    /// history under the same name, a restored backup, and stays one however far it grows (DESIGN 3).
+    /// history under the same name, a restored backup, and stays one however far it grows (R4, W2).
     pub history: u32,
     /// Whether the log outlives the process.
     pub durable: bool,

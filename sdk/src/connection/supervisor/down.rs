@@ -284,8 +284,7 @@ fn loudness(cause: &Cause) -> u8 {
         | Cause::RateLimited { .. }
         | Cause::Unavailable { .. }
         | Cause::Refused { .. }
-        | Cause::Undecodable { .. }
-        | Cause::Draining => 1,
+        | Cause::Undecodable { .. } => 1,
         Cause::Connecting
         | Cause::Unresolved { .. }
         | Cause::Unreachable { .. }

@@ -189,7 +189,7 @@ pub enum Action {
     Publish(LinkState),
 }
 
-/// What a supervisor keeps to. Every field has a default (DESIGN, 11).
+/// What a supervisor keeps to. Every field has a default; the manual's chapter `defaults` has them all.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Config {

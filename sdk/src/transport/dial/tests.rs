@@ -133,7 +133,7 @@ async fn r3_what_is_no_upgrade_is_a_failed_dial() {
     assert!(matches!(cause(dialed("SSH-2.0-OpenSSH\r\n\r\n").await).0, Cause::Unreachable { .. }));
 }
 
-/// K3 and STYLE: the credential travels in the header, and shows nowhere else.
+/// K3: the credential travels in the header, and shows nowhere else.
 #[tokio::test]
 async fn the_credential_is_a_bearer_token() {
     let asked = Arc::default();

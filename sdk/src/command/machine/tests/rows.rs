@@ -1,4 +1,4 @@
-//! One test for each row of MACHINES, `command::Machine`, and for the field cases that it answers.
+//! Tests for the rows of the command's table, `manual/machines.md`, and for the field cases that it answers.
 
 use super::*;
 use crate::error::Cause;
