@@ -25,6 +25,36 @@ pub(super) fn canonicalize(json: &RawValue, out: &mut Vec<u8>) -> Result<(), Err
     write(json.get(), out, DEPTH)
 }
 
+/// As [`canonicalize`]; of an object the fields that are `null` are left out.
+///
+/// # Errors
+/// As [`canonicalize`].
+pub(super) fn canonicalize_arguments(json: &RawValue, out: &mut Vec<u8>) -> Result<(), Error> {
+    if !json.get().trim_start().starts_with('{') {
+        return canonicalize(json, out);
+    }
+    let arguments: Object<'_> = parse(json.get())?;
+    object(arguments.0.into_iter().filter(|(_, value)| value.get() != "null"), out, DEPTH)
+}
+
+fn object<'a>(
+    fields: impl Iterator<Item = (String, &'a RawValue)>,
+    out: &mut Vec<u8>,
+    depth: usize,
+) -> Result<(), Error> {
+    out.push(b'{');
+    for (i, (key, value)) in fields.enumerate() {
+        if i > 0 {
+            out.push(b',');
+        }
+        string(&key, out)?;
+        out.push(b':');
+        write(value.get(), out, depth - 1)?;
+    }
+    out.push(b'}');
+    Ok(())
+}
+
 fn write(json: &str, out: &mut Vec<u8>, depth: usize) -> Result<(), Error> {
     let json = json.trim_matches([' ', '\t', '\n', '\r']);
     if depth == 0 {
@@ -32,17 +62,8 @@ fn write(json: &str, out: &mut Vec<u8>, depth: usize) -> Result<(), Error> {
     }
     match json.as_bytes().first() {
         Some(b'{') => {
-            let object: Object<'_> = parse(json)?;
-            out.push(b'{');
-            for (i, (key, value)) in object.0.into_iter().enumerate() {
-                if i > 0 {
-                    out.push(b',');
-                }
-                string(&key, out)?;
-                out.push(b':');
-                write(value.get(), out, depth - 1)?;
-            }
-            out.push(b'}');
+            let fields: Object<'_> = parse(json)?;
+            object(fields.0.into_iter(), out, depth)?;
         }
         Some(b'[') => {
             let array: Vec<&RawValue> = parse(json)?;

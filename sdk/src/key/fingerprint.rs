@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 
-use super::canonical::canonicalize;
+use super::canonical::canonicalize_arguments;
 use crate::error::Error;
 
 /// SHA-256 over a method and its canonical parameters: two commands of one key must agree on it (K1).
@@ -17,12 +17,15 @@ pub struct Fingerprint([u8; 32]);
 impl Fingerprint {
     /// The fingerprint of calling `method` with `params`, as they were received.
     ///
+    /// An argument that is `null` counts as one that was left out, as it does where it is read: so an optional argument can
+    /// be added to a method, and a command of before stays the same command.
+    ///
     /// # Errors
     /// When `params` holds an object key twice or nests deeper than 127 levels.
     pub fn of(method: &str, params: &RawValue) -> Result<Self, Error> {
         let mut bytes = method.as_bytes().to_vec();
         bytes.push(0); // a method has no NUL, so method and parameters cannot run into each other
-        canonicalize(params, &mut bytes)?;
+        canonicalize_arguments(params, &mut bytes)?;
         Ok(Self(Sha256::digest(&bytes).into()))
     }
 }
@@ -76,6 +79,8 @@ mod tests {
         let of = |method, json| Fingerprint::of(method, &raw(json)).unwrap();
         assert_eq!(of("m", r#"{"a":1,"b":2}"#), of("m", r#"{ "b":2, "a":1 }"#));
         assert_ne!(of("m", r#"{"a":1}"#), of("n", r#"{"a":1}"#));
+        assert_eq!(of("m", r#"{"a":1}"#), of("m", r#"{"a":1,"later":null}"#));
+        assert_ne!(of("m", r#"{"a":{"b":1}}"#), of("m", r#"{"a":{"b":1,"later":null}}"#), "only arguments");
         assert_ne!(of("m", r#"{"a":9007199254740992}"#), of("m", r#"{"a":9007199254740993}"#));
         let text = of("m", "{}").to_string();
         assert_eq!(Fingerprint::try_from(text).unwrap(), of("m", "{}"));

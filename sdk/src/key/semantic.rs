@@ -11,17 +11,23 @@ use crate::error::Error;
 
 /// The L2 key of `method` called with `params`: H(method, the arguments named by `key_fields`, attempt).
 ///
+/// The order of `key_fields` does not matter, since arguments travel by name; one that is missing counts as `null`, as it
+/// does where it is read. So a service may reorder them, and add an optional one.
+///
 /// The first attempt is 1. The server recomputes the key from the arguments that it received, so a
 /// client that restarts, or has lost an acknowledgement, finds its command again (K2).
 ///
 /// # Errors
-/// When `params` is no object, or has a field of that name twice, or lacks one of `key_fields`.
+/// When `params` is no object, or a key argument holds an object key twice.
 pub fn semantic(method: &str, params: &RawValue, key_fields: &[&str], attempt: u32) -> Result<CommandKey, Error> {
     let fields: BTreeMap<&str, &RawValue> = serde_json::from_str(params.get())
         .map_err(|e| Error::invalid("params", "an object of named arguments").with_source(e))?;
     let mut bytes = method.as_bytes().to_vec();
+    let mut key_fields = key_fields.to_vec();
+    key_fields.sort_unstable();
     for name in key_fields {
-        let value = fields.get(name).ok_or_else(|| Error::invalid(name, "a value, as it is part of the key"))?;
+        // `null` is left out, as in a fingerprint: a key of before an optional argument was added stays the same.
+        let Some(value) = fields.get(name).filter(|value| value.get() != "null") else { continue };
         bytes.push(0);
         bytes.extend_from_slice(name.as_bytes());
         bytes.push(0);
@@ -54,9 +60,18 @@ mod tests {
         assert_ne!(first, key("submit", r#"{"sha":"a","spec":1}"#, 2));
     }
 
+    /// K2: a service may reorder its key arguments and add an optional one; the keys of before stay the same.
     #[test]
-    fn a_missing_key_argument_is_named() {
-        let raw: Box<RawValue> = serde_json::from_str("{}").unwrap();
-        assert!(semantic("m", &raw, &["sha"], 1).unwrap_err().to_string().starts_with("sha:"));
+    fn k2_keys_outlive_a_change_of_the_declaration() {
+        let of = |json: &str, fields: &[&str]| {
+            let raw: Box<RawValue> = serde_json::from_str(json).unwrap();
+            semantic("m", &raw, fields, 1).unwrap()
+        };
+        let before = of(r#"{"sha":"a","os":"b"}"#, &["sha", "os"]);
+        assert_eq!(before, of(r#"{"sha":"a","os":"b"}"#, &["os", "sha"]));
+        assert_eq!(before, of(r#"{"sha":"a","os":"b"}"#, &["sha", "os", "label"]));
+        assert_eq!(before, of(r#"{"sha":"a","os":"b","label":null}"#, &["sha", "os", "label"]));
+        assert_ne!(before, of(r#"{"sha":"a","os":"b","label":"x"}"#, &["sha", "os", "label"]));
+        assert_ne!(before, of(r#"{"sha":"b","os":"a"}"#, &["sha", "os"]));
     }
 }
