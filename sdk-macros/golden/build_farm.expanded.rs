@@ -104,14 +104,14 @@ const _: () = ::outlast::declare::keyed::<Command>();
 const _: () = ::outlast::declare::keyed::<Command>();
 #[doc(hidden)]
 #[derive(::core::fmt::Debug)]
-pub struct BuildFarmHandlers<S> {
-    pub build: ::outlast::declare::Handler<S, (BuildId,), Observable<Build>>,
-    pub submit_build: ::outlast::declare::Handler<S, (Sha, Spec), Command>,
+pub struct BuildFarmHandlers<__Service> {
+    pub build: ::outlast::declare::Handler<__Service, (BuildId,), Observable<Build>>,
+    pub submit_build: ::outlast::declare::Handler<__Service, (Sha, Spec), Command>,
     #[cfg(feature = "admin")]
-    pub restart: ::outlast::declare::Handler<S, (), Command>,
+    pub restart: ::outlast::declare::Handler<__Service, (), Command>,
 }
 impl ::outlast::declare::Service for dyn BuildFarm {
-    type Handlers<S> = BuildFarmHandlers<S>;
+    type Handlers<__Service> = BuildFarmHandlers<__Service>;
 }
 /// Serves [`BuildFarm`].
 #[derive(::core::fmt::Debug)]
@@ -121,14 +121,16 @@ pub struct BuildFarmServer {
 }
 impl BuildFarmServer {
     /// Serves with the handlers of `service`.
-    pub fn new<S: ::outlast::declare::Serve<dyn BuildFarm>>(service: S) -> Self {
+    pub fn new<__Service: ::outlast::declare::Serve<dyn BuildFarm>>(
+        service: __Service,
+    ) -> Self {
         Self::shared(::std::sync::Arc::new(service))
     }
     /// Serves with the handlers of `service`, which may serve others too.
-    pub fn shared<S: ::outlast::declare::Serve<dyn BuildFarm>>(
-        service: ::std::sync::Arc<S>,
+    pub fn shared<__Service: ::outlast::declare::Serve<dyn BuildFarm>>(
+        service: ::std::sync::Arc<__Service>,
     ) -> Self {
-        let handlers = S::handlers();
+        let handlers = __Service::handlers();
         let routes = ::outlast::server::Routes::new("build_farm", 2u32);
         let routes = handlers
             .build
@@ -188,8 +190,10 @@ impl<L: LogExt> Farm<L> {
 }
 impl<L: LogExt> ::outlast::declare::Serve<dyn BuildFarm> for Farm<L> {
     fn handlers() -> <dyn BuildFarm as ::outlast::declare::Service>::Handlers<Self> {
-        type Handlers<S> = <dyn BuildFarm as ::outlast::declare::Service>::Handlers<S>;
-        Handlers {
+        type __Handlers<__Service> = <dyn BuildFarm as ::outlast::declare::Service>::Handlers<
+            __Service,
+        >;
+        __Handlers {
             build: ::outlast::declare::Handler::read(|this, _scope, arguments| {
                 let (a0,) = ::outlast::declare::arguments::<1usize, _>(arguments);
                 Self::build(this, ::outlast::declare::argument::<_, BuildId>(a0))

@@ -58,11 +58,15 @@ impl Greeter for GreeterClient {
 }
 #[doc(hidden)]
 #[derive(::core::fmt::Debug)]
-struct GreeterHandlers<S> {
-    greeting: crate::vendor::outlast::declare::Handler<S, (String,), Read<String>>,
+struct GreeterHandlers<__Service> {
+    greeting: crate::vendor::outlast::declare::Handler<
+        __Service,
+        (String,),
+        Read<String>,
+    >,
 }
 impl crate::vendor::outlast::declare::Service for dyn Greeter {
-    type Handlers<S> = GreeterHandlers<S>;
+    type Handlers<__Service> = GreeterHandlers<__Service>;
 }
 /// Serves [`Greeter`].
 #[derive(::core::fmt::Debug)]
@@ -72,14 +76,16 @@ struct GreeterServer {
 }
 impl GreeterServer {
     /// Serves with the handlers of `service`.
-    fn new<S: crate::vendor::outlast::declare::Serve<dyn Greeter>>(service: S) -> Self {
+    fn new<__Service: crate::vendor::outlast::declare::Serve<dyn Greeter>>(
+        service: __Service,
+    ) -> Self {
         Self::shared(::std::sync::Arc::new(service))
     }
     /// Serves with the handlers of `service`, which may serve others too.
-    fn shared<S: crate::vendor::outlast::declare::Serve<dyn Greeter>>(
-        service: ::std::sync::Arc<S>,
+    fn shared<__Service: crate::vendor::outlast::declare::Serve<dyn Greeter>>(
+        service: ::std::sync::Arc<__Service>,
     ) -> Self {
-        let handlers = S::handlers();
+        let handlers = __Service::handlers();
         let routes = crate::vendor::outlast::server::Routes::new("greetings", 1u32);
         let routes = handlers
             .greeting
@@ -112,10 +118,10 @@ impl crate::vendor::outlast::declare::Serve<dyn api::Greeter> for Hall {
     fn handlers() -> <dyn api::Greeter as crate::vendor::outlast::declare::Service>::Handlers<
         Self,
     > {
-        type Handlers<S> = <dyn api::Greeter as crate::vendor::outlast::declare::Service>::Handlers<
-            S,
+        type __Handlers<__Service> = <dyn api::Greeter as crate::vendor::outlast::declare::Service>::Handlers<
+            __Service,
         >;
-        Handlers {
+        __Handlers {
             greeting: crate::vendor::outlast::declare::Handler::read(|
                 this,
                 _scope,

@@ -59,10 +59,10 @@ fn filled(handlers: &Handlers) -> TokenStream {
     let span = Span::call_site().located_at(service.span());
     let outlast = path_at(outlast, span);
     // Its own tokens are the user's, since the compiler suggests a field of a similar name to the user only; a
-    // missing handler is told here too.
-    let literal = quote_spanned! { service.span()=> Handlers { #(#fields)* } };
+    // missing handler is told here too. Types are not hygienic: the alias has a name that nobody writes.
+    let literal = quote_spanned! { service.span()=> __Handlers { #(#fields)* } };
     quote_spanned! { span=>
-        type Handlers<S> = <dyn #service as #outlast::declare::Service>::Handlers<S>;
+        type __Handlers<__Service> = <dyn #service as #outlast::declare::Service>::Handlers<__Service>;
         #literal
     }
 }

@@ -9,6 +9,9 @@ use crate::model::{Argument, Method, Service};
 use crate::render_service::{at_call_site, path_at};
 
 /// The struct of handlers that a type must fill, and the server over a type that has filled it.
+///
+/// The user's types are named inside what is generic over the type that serves. Types are not hygienic, so its
+/// parameter has a name that nobody writes: `__Service`.
 pub(crate) fn server(service: &Service) -> TokenStream {
     let Service { item, outlast, name, version, methods, .. } = service;
     let (trait_ident, vis) = (at_call_site(&item.ident), &item.vis);
@@ -23,12 +26,12 @@ pub(crate) fn server(service: &Service) -> TokenStream {
     quote! {
         #[doc(hidden)]
         #[derive(::core::fmt::Debug)]
-        #vis struct #handlers<S> {
+        #vis struct #handlers<__Service> {
             #(#fields)*
         }
 
         impl #outlast::declare::Service for dyn #trait_ident {
-            type Handlers<S> = #handlers<S>;
+            type Handlers<__Service> = #handlers<__Service>;
         }
 
         #[doc = #doc]
@@ -40,13 +43,15 @@ pub(crate) fn server(service: &Service) -> TokenStream {
 
         impl #server {
             /// Serves with the handlers of `service`.
-            #vis fn new<S: #outlast::declare::Serve<dyn #trait_ident>>(service: S) -> Self {
+            #vis fn new<__Service: #outlast::declare::Serve<dyn #trait_ident>>(service: __Service) -> Self {
                 Self::shared(::std::sync::Arc::new(service))
             }
 
             /// Serves with the handlers of `service`, which may serve others too.
-            #vis fn shared<S: #outlast::declare::Serve<dyn #trait_ident>>(service: ::std::sync::Arc<S>) -> Self {
-                let handlers = S::handlers();
+            #vis fn shared<__Service: #outlast::declare::Serve<dyn #trait_ident>>(
+                service: ::std::sync::Arc<__Service>,
+            ) -> Self {
+                let handlers = __Service::handlers();
                 let routes = #outlast::server::Routes::new(#name, #version);
                 #(#mounts)*
                 Self { routes }
@@ -68,7 +73,7 @@ fn field(service: &Service, method: &Method) -> TokenStream {
     let types = arguments.iter().map(|argument| &argument.ty);
     quote_spanned! { method.span()=>
         #(#cfgs)*
-        #vis #ident: #outlast::declare::Handler<S, (#(#types,)*), #returns>,
+        #vis #ident: #outlast::declare::Handler<__Service, (#(#types,)*), #returns>,
     }
 }
 
