@@ -9,6 +9,7 @@ use syn::{
     Type, parse_quote,
 };
 
+use super::types::ungrouped;
 use crate::attributes::{HandlersArguments, cfgs};
 use crate::errors::Errors;
 
@@ -86,7 +87,7 @@ impl Handler {
         let mut arguments = Vec::new();
         for input in signature.inputs.iter() {
             let FnArg::Typed(typed) = input else { continue };
-            match &*typed.ty {
+            match ungrouped(&typed.ty) {
                 Type::Reference(reference) if scope.is_none() && arguments.is_empty() => {
                     if let Some(token) = &reference.mutability {
                         errors.at(token, "the scope is read-only: `&RpcScope`");

@@ -3,7 +3,7 @@
 use proc_macro2::TokenStream;
 use quote::ToTokens;
 use syn::visit::Visit;
-use syn::{Lifetime, Type, TypeImplTrait, TypePath, TypeReference};
+use syn::{Lifetime, Type, TypeGroup, TypeImplTrait, TypeParen, TypePath, TypeReference};
 
 /// The first part of a type that is borrowed, or that is not named.
 #[derive(Default)]
@@ -40,13 +40,21 @@ impl Visit<'_> for Unowned {
     }
 }
 
+/// The type in parentheses, or in the group that a `macro_rules` puts around its `$t:ty`.
+pub(super) fn ungrouped(mut ty: &Type) -> &Type {
+    while let Type::Group(TypeGroup { elem, .. }) | Type::Paren(TypeParen { elem, .. }) = ty {
+        ty = elem;
+    }
+    ty
+}
+
 /// Whether it is a reference to what is called `RpcScope`. Only the words of a mistake hang on it.
 pub(super) fn is_scope(ty: &Type) -> bool {
-    let inner = match ty {
+    let inner = match ungrouped(ty) {
         Type::Reference(reference) => &*reference.elem,
         other => other,
     };
-    match inner {
+    match ungrouped(inner) {
         Type::Path(TypePath { qself: None, path, .. }) => {
             path.segments.last().is_some_and(|last| last.ident == "RpcScope")
         }

@@ -3,7 +3,7 @@
 #![allow(missing_docs, unreachable_pub, dead_code, reason = "what is declared here is only compiled")]
 
 use steadfast::Command;
-use steadfast::server::{Events, Routes};
+use steadfast::server::{Events, Routes, RpcScope};
 
 /// Types are not hygienic: what an expansion calls its own types, a user may call his.
 mod types {
@@ -50,4 +50,42 @@ mod service_called_s {
 fn a_users_types_are_the_users() {
     let _: [Routes; 2] =
         [types::FarmServer::new(types::Type).into(), service_called_s::SServer::new(service_called_s::Type).into()];
+}
+
+/// A type that comes out of a macro is in a group of its own.
+mod grouped {
+    use super::*;
+
+    #[steadfast::service(crate = "steadfast")]
+    pub trait Farm {
+        fn go(&self, a: u8) -> Command;
+        fn stop(&self, a: u8) -> Command;
+    }
+
+    pub struct Type;
+
+    macro_rules! served {
+        ($scope:ty, $argument:ty) => {
+            #[steadfast::handlers(Farm, crate = "steadfast")]
+            impl Type {
+                async fn go(&self, _: $scope, a: $argument) -> Events {
+                    let _ = a;
+                    Events::none()
+                }
+
+                #[allow(unused_parens, reason = "a macro may write them")]
+                async fn stop(&self, _: (&RpcScope), a: (u8)) -> Events {
+                    let _ = a;
+                    Events::none()
+                }
+            }
+        };
+    }
+
+    served!(&RpcScope, u8);
+}
+
+#[test]
+fn a_scope_is_seen_in_a_group() {
+    let _: Routes = grouped::FarmServer::new(grouped::Type).into();
 }
