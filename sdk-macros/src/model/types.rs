@@ -3,7 +3,7 @@
 use proc_macro2::TokenStream;
 use quote::ToTokens;
 use syn::visit::Visit;
-use syn::{Lifetime, Type, TypeGroup, TypeImplTrait, TypeParen, TypePath, TypeReference};
+use syn::{Ident, Lifetime, Type, TypeGroup, TypeImplTrait, TypeParamBound, TypeParen, TypePath, TypeReference};
 
 /// The first part of a type that is borrowed, or that is not named.
 #[derive(Default)]
@@ -36,6 +36,36 @@ impl Visit<'_> for Unowned {
     fn visit_lifetime(&mut self, lifetime: &Lifetime) {
         if lifetime.ident != "static" {
             self.note(lifetime);
+        }
+    }
+}
+
+/// The first `Self` of a type.
+#[derive(Default)]
+pub(super) struct SelfType {
+    found: Option<Ident>,
+}
+
+impl SelfType {
+    /// Looks for it in `ty`.
+    pub(super) fn find(ty: &Type) -> Option<Ident> {
+        let mut this = Self::default();
+        this.visit_type(ty);
+        this.found
+    }
+
+    /// Looks for it in a supertrait.
+    pub(super) fn find_in_bound(bound: &TypeParamBound) -> Option<Ident> {
+        let mut this = Self::default();
+        this.visit_type_param_bound(bound);
+        this.found
+    }
+}
+
+impl Visit<'_> for SelfType {
+    fn visit_ident(&mut self, ident: &Ident) {
+        if ident == "Self" {
+            self.found.get_or_insert_with(|| ident.clone());
         }
     }
 }
