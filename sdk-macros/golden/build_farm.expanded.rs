@@ -8,6 +8,7 @@ pub trait BuildFarm {
     #[cfg(feature = "admin")]
     fn restart(&self) -> Command;
 }
+#[allow(deprecated, reason = "it is made of what may be deprecated")]
 impl dyn BuildFarm {
     /// How [`build`](BuildFarm::build) is called.
     pub const BUILD: ::outlast::call::Method = ::outlast::call::Method::new(
@@ -28,10 +29,12 @@ impl dyn BuildFarm {
 /// A client of [`BuildFarm`]. Cloning is cheap.
 ///
 /// Builds, and who runs them.
+#[allow(deprecated, reason = "it is made of what may be deprecated")]
 #[derive(::core::clone::Clone, ::core::fmt::Debug)]
 pub struct BuildFarmClient {
     caller: ::outlast::client::Caller,
 }
+#[allow(deprecated, reason = "it is made of what may be deprecated")]
 impl BuildFarmClient {
     /// A client that calls through `client`.
     #[must_use]
@@ -87,6 +90,7 @@ impl ::core::convert::From<::outlast::client::Caller> for BuildFarmClient {
         Self { caller }
     }
 }
+#[allow(deprecated, reason = "it is made of what may be deprecated")]
 impl BuildFarm for BuildFarmClient {
     fn build(&self, id: BuildId) -> Observable<Build> {
         Self::build(self, id)
@@ -99,10 +103,13 @@ impl BuildFarm for BuildFarmClient {
         Self::restart(self)
     }
 }
+#[allow(deprecated, reason = "it is made of what may be deprecated")]
 const _: () = ::outlast::declare::keyed::<Command>();
 #[cfg(feature = "admin")]
+#[allow(deprecated, reason = "it is made of what may be deprecated")]
 const _: () = ::outlast::declare::keyed::<Command>();
 #[doc(hidden)]
+#[allow(deprecated, reason = "it is made of what may be deprecated")]
 #[derive(::core::fmt::Debug)]
 pub struct BuildFarmHandlers<__Service> {
     pub build: ::outlast::declare::Handler<__Service, (BuildId,), Observable<Build>>,
@@ -110,6 +117,7 @@ pub struct BuildFarmHandlers<__Service> {
     #[cfg(feature = "admin")]
     pub restart: ::outlast::declare::Handler<__Service, (), Command>,
 }
+#[allow(deprecated, reason = "it is made of what may be deprecated")]
 impl ::outlast::declare::Service for dyn BuildFarm {
     type Handlers<__Service> = BuildFarmHandlers<__Service>;
 }
@@ -119,6 +127,7 @@ impl ::outlast::declare::Service for dyn BuildFarm {
 pub struct BuildFarmServer {
     routes: ::outlast::server::Routes,
 }
+#[allow(deprecated, reason = "it is made of what may be deprecated")]
 impl BuildFarmServer {
     /// Serves with the handlers of `service`.
     pub fn new<__Service: ::outlast::declare::Serve<dyn BuildFarm>>(
@@ -188,6 +197,7 @@ impl<L: LogExt> Farm<L> {
         self.restarted()
     }
 }
+#[allow(deprecated, reason = "it is made of what may be deprecated")]
 impl<L: LogExt> ::outlast::declare::Serve<dyn BuildFarm> for Farm<L> {
     fn handlers() -> <dyn BuildFarm as ::outlast::declare::Service>::Handlers<Self> {
         type __Handlers<__Service> = <dyn BuildFarm as ::outlast::declare::Service>::Handlers<

@@ -2,6 +2,7 @@
 trait Greeter: Send + Sync {
     fn greeting(&self, r#type: String) -> Read<String>;
 }
+#[allow(deprecated, reason = "it is made of what may be deprecated")]
 impl dyn Greeter {
     /// How [`greeting`](Greeter::greeting) is called.
     const GREETING: crate::vendor::outlast::call::Method = crate::vendor::outlast::call::Method::new(
@@ -9,10 +10,12 @@ impl dyn Greeter {
     );
 }
 /// A client of [`Greeter`]. Cloning is cheap.
+#[allow(deprecated, reason = "it is made of what may be deprecated")]
 #[derive(::core::clone::Clone, ::core::fmt::Debug)]
 struct GreeterClient {
     caller: crate::vendor::outlast::client::Caller,
 }
+#[allow(deprecated, reason = "it is made of what may be deprecated")]
 impl GreeterClient {
     /// A client that calls through `client`.
     #[must_use]
@@ -51,12 +54,14 @@ impl ::core::convert::From<crate::vendor::outlast::client::Caller> for GreeterCl
         Self { caller }
     }
 }
+#[allow(deprecated, reason = "it is made of what may be deprecated")]
 impl Greeter for GreeterClient {
     fn greeting(&self, r#type: String) -> Read<String> {
         Self::greeting(self, r#type)
     }
 }
 #[doc(hidden)]
+#[allow(deprecated, reason = "it is made of what may be deprecated")]
 #[derive(::core::fmt::Debug)]
 struct GreeterHandlers<__Service> {
     greeting: crate::vendor::outlast::declare::Handler<
@@ -65,6 +70,7 @@ struct GreeterHandlers<__Service> {
         Read<String>,
     >,
 }
+#[allow(deprecated, reason = "it is made of what may be deprecated")]
 impl crate::vendor::outlast::declare::Service for dyn Greeter {
     type Handlers<__Service> = GreeterHandlers<__Service>;
 }
@@ -74,6 +80,7 @@ impl crate::vendor::outlast::declare::Service for dyn Greeter {
 struct GreeterServer {
     routes: crate::vendor::outlast::server::Routes,
 }
+#[allow(deprecated, reason = "it is made of what may be deprecated")]
 impl GreeterServer {
     /// Serves with the handlers of `service`.
     fn new<__Service: crate::vendor::outlast::declare::Serve<dyn Greeter>>(
@@ -114,6 +121,7 @@ impl Hall {
         Ok(self.greeting.live())
     }
 }
+#[allow(deprecated, reason = "it is made of what may be deprecated")]
 impl crate::vendor::outlast::declare::Serve<dyn api::Greeter> for Hall {
     fn handlers() -> <dyn api::Greeter as crate::vendor::outlast::declare::Service>::Handlers<
         Self,

@@ -10,7 +10,7 @@ use syn::{
 };
 
 use super::types::ungrouped;
-use crate::attributes::{HandlersArguments, cfgs};
+use crate::attributes::{HandlersArguments, allowed, cfgs};
 use crate::errors::Errors;
 
 /// An `impl` block of handlers.
@@ -20,6 +20,8 @@ pub(crate) struct Handlers {
     /// The service's trait.
     pub(crate) service: Option<Path>,
     pub(crate) cfgs: Vec<Attribute>,
+    /// The lints that it allows.
+    pub(crate) allowed: Vec<Attribute>,
     pub(crate) handlers: Vec<Handler>,
 }
 
@@ -61,9 +63,9 @@ impl Handlers {
                 other => errors.at(other, "a block of handlers has nothing else: use another `impl` block"),
             }
         }
-        let cfgs = cfgs(&item.attrs);
+        let (cfgs, allowed) = (cfgs(&item.attrs), allowed(&item.attrs));
         item.attrs.push(tolerance());
-        Self { cfgs, item, outlast, service, handlers }
+        Self { cfgs, allowed, item, outlast, service, handlers }
     }
 }
 

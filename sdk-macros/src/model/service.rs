@@ -13,7 +13,7 @@ use syn::{
 
 use super::names::{constant, snake_case};
 use super::types::{SelfType, Unowned, is_scope};
-use crate::attributes::{ArgumentAttributes, MethodAttributes, ServiceArguments, cfgs};
+use crate::attributes::{ArgumentAttributes, MethodAttributes, ServiceArguments, allowed, cfgs, unexpecting};
 use crate::errors::Errors;
 
 /// How many arguments a method may have.
@@ -33,6 +33,8 @@ pub(crate) struct Service {
     pub(crate) name: String,
     pub(crate) version: u32,
     pub(crate) cfgs: Vec<Attribute>,
+    /// The lints that it allows.
+    pub(crate) allowed: Vec<Attribute>,
     pub(crate) methods: Vec<Method>,
 }
 
@@ -52,6 +54,8 @@ pub(crate) struct Method {
     pub(crate) constant: Ident,
     pub(crate) attributes: Vec<Attribute>,
     pub(crate) cfgs: Vec<Attribute>,
+    /// The lints that it allows.
+    pub(crate) allowed: Vec<Attribute>,
     /// Its name on the wire, without the service's.
     pub(crate) name: String,
     pub(crate) arguments: Vec<Argument>,
@@ -94,7 +98,7 @@ impl Service {
         if methods.is_empty() && errors.is_empty() {
             errors.at(&item.ident, "a service has methods");
         }
-        Self { cfgs: cfgs(&item.attrs), item, outlast, name, version, methods }
+        Self { cfgs: cfgs(&item.attrs), allowed: allowed(&item.attrs), item, outlast, name, version, methods }
     }
 
     /// The name of a type that is made of the trait's.
@@ -173,8 +177,9 @@ impl Method {
         Some(Self {
             constant,
             ident,
-            attributes: item.attrs.clone(),
+            attributes: unexpecting(&item.attrs),
             cfgs: cfgs(&item.attrs),
+            allowed: allowed(&item.attrs),
             name,
             arguments: arguments.into_iter().map(|(argument, _)| argument).collect(),
             returns: returns?,

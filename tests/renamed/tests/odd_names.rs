@@ -89,3 +89,79 @@ mod grouped {
 fn a_scope_is_seen_in_a_group() {
     let _: Routes = grouped::FarmServer::new(grouped::Type).into();
 }
+
+/// What the user allows or expects of a declaration holds for what is made of it.
+mod lints {
+    use super::*;
+
+    #[deprecated]
+    pub type Old = u8;
+
+    #[steadfast::service(crate = "steadfast")]
+    #[allow(non_snake_case, reason = "it is called so elsewhere")]
+    #[expect(deprecated, reason = "it travels still")]
+    pub trait Farm {
+        fn goNow(&self, argOne: Old) -> Command;
+    }
+
+    #[steadfast::service(crate = "steadfast")]
+    pub trait Yard {
+        #[expect(non_snake_case, reason = "it is called so elsewhere")]
+        fn stopNow(&self, argOne: u8) -> Command;
+    }
+
+    #[steadfast::service(crate = "steadfast")]
+    #[deprecated = "go elsewhere"]
+    pub trait Past {
+        fn gone(&self) -> Command;
+    }
+
+    pub struct Type;
+
+    #[steadfast::handlers(Farm, crate = "steadfast")]
+    #[allow(non_snake_case, reason = "it is declared so")]
+    #[expect(deprecated, reason = "it travels still")]
+    impl Type {
+        async fn goNow(&self, _: Old) -> Events {
+            Events::none()
+        }
+    }
+
+    #[steadfast::handlers(Yard, crate = "steadfast")]
+    impl Type {
+        #[expect(non_snake_case, reason = "it is declared so")]
+        async fn stopNow(&self, _: u8) -> Events {
+            Events::none()
+        }
+    }
+
+    #[steadfast::handlers(Past, crate = "steadfast")]
+    impl Type {
+        #[deprecated = "go elsewhere"]
+        async fn gone(&self) -> Events {
+            Events::none()
+        }
+    }
+}
+
+#[test]
+fn lints_of_a_declaration_are_the_users() {
+    let _: [Routes; 3] = [
+        lints::FarmServer::new(lints::Type).into(),
+        lints::YardServer::new(lints::Type).into(),
+        lints::PastServer::new(lints::Type).into(),
+    ];
+}
+
+/// What is said inside of a declaration is copied outside of what is made of it.
+mod inside {
+    use super::*;
+
+    #[steadfast::service(crate = "steadfast")]
+    pub trait Farm {
+        //! Documented inside.
+        #![allow(non_snake_case, reason = "it is called so elsewhere")]
+
+        fn goNow(&self, argOne: u8) -> Command;
+    }
+}
