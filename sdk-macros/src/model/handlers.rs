@@ -2,7 +2,8 @@
 
 use std::collections::HashSet;
 
-use proc_macro2::{Span, TokenStream};
+use proc_macro2::{Group, Span, TokenStream, TokenTree};
+use quote::ToTokens;
 use syn::spanned::Spanned;
 use syn::{
     Attribute, FnArg, GenericParam, Ident, ImplItem, ImplItemFn, ItemImpl, Path, ReceiverKind, ReturnType, Signature,
@@ -101,7 +102,7 @@ impl Handler {
                 Type::ImplTrait(_) => {
                     errors.at(&typed.ty, "a handler has no generic parameters: the service declares its types");
                 }
-                ty => arguments.push(ty.clone()),
+                ty => arguments.push(elided(ty, signature)),
             }
         }
         Self {
@@ -117,6 +118,32 @@ impl Handler {
             },
         }
     }
+}
+
+/// The type as it is said outside of the handler, where its own lifetimes have no names.
+fn elided(ty: &Type, signature: &Signature) -> Type {
+    let own: Vec<&Ident> = signature.generics.lifetimes().map(|parameter| &parameter.lifetime.ident).collect();
+    if own.is_empty() { ty.clone() } else { Type::Verbatim(without_lifetimes(ty.to_token_stream(), &own)) }
+}
+
+fn without_lifetimes(tokens: TokenStream, own: &[&Ident]) -> TokenStream {
+    let mut after_quote = false;
+    let each = tokens.into_iter().map(|token| {
+        let is_lifetime =
+            std::mem::replace(&mut after_quote, matches!(&token, TokenTree::Punct(punct) if punct.as_char() == '\''));
+        match token {
+            TokenTree::Ident(ident) if is_lifetime && own.contains(&&ident) => {
+                TokenTree::Ident(Ident::new("_", ident.span()))
+            }
+            TokenTree::Group(group) => {
+                let mut inner = Group::new(group.delimiter(), without_lifetimes(group.stream(), own));
+                inner.set_span(group.span());
+                TokenTree::Group(inner)
+            }
+            other => other,
+        }
+    });
+    each.collect()
 }
 
 fn refuse_signature(signature: &Signature, errors: &mut Errors) {

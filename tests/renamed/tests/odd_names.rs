@@ -165,3 +165,30 @@ mod inside {
         fn goNow(&self, argOne: u8) -> Command;
     }
 }
+
+/// A handler may name its lifetimes; what is declared is owned.
+mod lifetimes {
+    use std::borrow::Cow;
+
+    use super::*;
+
+    #[steadfast::service(crate = "steadfast")]
+    pub trait Farm {
+        fn go(&self, a: Cow<'static, str>, b: Vec<Cow<'static, [u8]>>) -> Command;
+    }
+
+    pub struct Type;
+
+    #[steadfast::handlers(Farm, crate = "steadfast")]
+    impl Type {
+        async fn go<'a, 'b>(&'a self, _: &'a RpcScope, a: Cow<'a, str>, b: Vec<Cow<'b, [u8]>>) -> Events {
+            let _ = (a, b);
+            Events::none()
+        }
+    }
+}
+
+#[test]
+fn a_handler_may_name_its_lifetimes() {
+    let _: Routes = lifetimes::FarmServer::new(lifetimes::Type).into();
+}
