@@ -114,13 +114,15 @@ fn taken_names_are_taken_raw_too() {
 /// Methods whose descriptors would have one name are refused here, and not by the compiler.
 #[test]
 fn names_that_differ_in_case_only_are_refused() {
-    let two = told(quote::quote! { trait Farm { fn ab_c(&self) -> Command; fn AB_C(&self) -> Command; } });
+    let two = told(quote::quote! { trait Farm { fn ab_c(&self) -> Command; fn aB_c(&self) -> Command; } });
     assert!(two.len() == 1 && two[0].contains("both are described by `<dyn Farm>::AB_C`"), "{two:?}");
+    let its_own = told(quote::quote! { trait Farm { fn GO(&self) -> Command; fn stop(&self) -> Command; } });
+    assert!(its_own.len() == 1 && its_own[0].contains("`<dyn Farm>::GO` describes the method"), "{its_own:?}");
     let on_the_wire = told(quote::quote! {
         trait Farm { fn go(&self) -> Command; #[wire(name = "went")] fn go(&self) -> Command; }
     });
     assert_eq!(on_the_wire.len(), 1, "{on_the_wire:?}");
-    let one = told(quote::quote! { trait Farm { fn GO(&self) -> Command; #[cfg(any())] fn go(&self) -> Command; } });
+    let one = told(quote::quote! { trait Farm { fn gO(&self) -> Command; #[cfg(any())] fn go(&self) -> Command; } });
     assert_eq!(one, [""; 0]);
 }
 

@@ -163,6 +163,12 @@ impl Method {
         if !names.wire.insert(name.clone()) && always {
             let at = said.name.as_ref().map_or_else(|| ident.to_token_stream(), ToTokens::to_token_stream);
             errors.at(at, format_args!("another method is called `{name}` on the wire"));
+        } else if ident.unraw() == constant {
+            let message = format!(
+                "`{constant}` is taken: `<dyn {service}>::{constant}` describes the method; a name in lower case here may \
+                 still be `{name}` on the wire, by `#[wire(name = \"{name}\")]`"
+            );
+            errors.at(&ident, message);
         } else if let Some(other) = other.filter(|_| always) {
             let message = format!(
                 "`{other}` is too similar: both are described by `<dyn {service}>::{constant}`; another name here may \

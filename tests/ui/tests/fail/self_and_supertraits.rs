@@ -6,7 +6,8 @@ trait Farm: Clone + Send {
     fn grow(&self, b: Vec<Self>) -> Command;
     fn grown(&self) -> Observable<Self>;
     fn mow(&self) -> Command;
-    fn MOW(&self) -> Command;
+    fn Mow(&self) -> Command;
+    fn RAKE(&self) -> Command;
     fn r#from(&self) -> Command;
     fn grass(&self) -> Observable<u8>;
 }
