@@ -111,6 +111,12 @@ mod lints {
     }
 
     #[steadfast::service(crate = "steadfast")]
+    #[allow(clippy::too_many_arguments, reason = "they travel by name")]
+    pub trait Wide {
+        fn go(&self, a: u8, b: u8, c: u8, d: u8, e: u8, f: u8, g: u8, h: u8) -> Command;
+    }
+
+    #[steadfast::service(crate = "steadfast")]
     #[deprecated = "go elsewhere"]
     pub trait Past {
         fn gone(&self) -> Command;
