@@ -8,6 +8,7 @@ pub trait BuildFarm {
     #[cfg(feature = "admin")]
     fn restart(&self) -> Command;
 }
+#[allow(deprecated, reason = "it is made of what may be deprecated")]
 impl dyn BuildFarm {
     /// How [`build`](BuildFarm::build) is called.
     pub const BUILD: ::outlast::call::Method = ::outlast::call::Method::new(
@@ -28,10 +29,12 @@ impl dyn BuildFarm {
 /// A client of [`BuildFarm`]. Cloning is cheap.
 ///
 /// Builds, and who runs them.
+#[allow(deprecated, reason = "it is made of what may be deprecated")]
 #[derive(::core::clone::Clone, ::core::fmt::Debug)]
 pub struct BuildFarmClient {
     caller: ::outlast::client::Caller,
 }
+#[allow(deprecated, reason = "it is made of what may be deprecated")]
 impl BuildFarmClient {
     /// A client that calls through `client`.
     #[must_use]
@@ -87,6 +90,7 @@ impl ::core::convert::From<::outlast::client::Caller> for BuildFarmClient {
         Self { caller }
     }
 }
+#[allow(deprecated, reason = "it is made of what may be deprecated")]
 impl BuildFarm for BuildFarmClient {
     fn build(&self, id: BuildId) -> Observable<Build> {
         Self::build(self, id)
@@ -99,19 +103,23 @@ impl BuildFarm for BuildFarmClient {
         Self::restart(self)
     }
 }
+#[allow(deprecated, reason = "it is made of what may be deprecated")]
 const _: () = ::outlast::declare::keyed::<Command>();
 #[cfg(feature = "admin")]
+#[allow(deprecated, reason = "it is made of what may be deprecated")]
 const _: () = ::outlast::declare::keyed::<Command>();
 #[doc(hidden)]
+#[allow(deprecated, reason = "it is made of what may be deprecated")]
 #[derive(::core::fmt::Debug)]
-pub struct BuildFarmHandlers<S> {
-    pub build: ::outlast::declare::Handler<S, (BuildId,), Observable<Build>>,
-    pub submit_build: ::outlast::declare::Handler<S, (Sha, Spec), Command>,
+pub struct BuildFarmHandlers<__Service> {
+    pub build: ::outlast::declare::Handler<__Service, (BuildId,), Observable<Build>>,
+    pub submit_build: ::outlast::declare::Handler<__Service, (Sha, Spec), Command>,
     #[cfg(feature = "admin")]
-    pub restart: ::outlast::declare::Handler<S, (), Command>,
+    pub restart: ::outlast::declare::Handler<__Service, (), Command>,
 }
+#[allow(deprecated, reason = "it is made of what may be deprecated")]
 impl ::outlast::declare::Service for dyn BuildFarm {
-    type Handlers<S> = BuildFarmHandlers<S>;
+    type Handlers<__Service> = BuildFarmHandlers<__Service>;
 }
 /// Serves [`BuildFarm`].
 #[derive(::core::fmt::Debug)]
@@ -119,16 +127,19 @@ impl ::outlast::declare::Service for dyn BuildFarm {
 pub struct BuildFarmServer {
     routes: ::outlast::server::Routes,
 }
+#[allow(deprecated, reason = "it is made of what may be deprecated")]
 impl BuildFarmServer {
     /// Serves with the handlers of `service`.
-    pub fn new<S: ::outlast::declare::Serve<dyn BuildFarm>>(service: S) -> Self {
+    pub fn new<__Service: ::outlast::declare::Serve<dyn BuildFarm>>(
+        service: __Service,
+    ) -> Self {
         Self::shared(::std::sync::Arc::new(service))
     }
     /// Serves with the handlers of `service`, which may serve others too.
-    pub fn shared<S: ::outlast::declare::Serve<dyn BuildFarm>>(
-        service: ::std::sync::Arc<S>,
+    pub fn shared<__Service: ::outlast::declare::Serve<dyn BuildFarm>>(
+        service: ::std::sync::Arc<__Service>,
     ) -> Self {
-        let handlers = S::handlers();
+        let handlers = __Service::handlers();
         let routes = ::outlast::server::Routes::new("build_farm", 2u32);
         let routes = handlers
             .build
@@ -186,10 +197,13 @@ impl<L: LogExt> Farm<L> {
         self.restarted()
     }
 }
+#[allow(deprecated, reason = "it is made of what may be deprecated")]
 impl<L: LogExt> ::outlast::declare::Serve<dyn BuildFarm> for Farm<L> {
     fn handlers() -> <dyn BuildFarm as ::outlast::declare::Service>::Handlers<Self> {
-        type Handlers<S> = <dyn BuildFarm as ::outlast::declare::Service>::Handlers<S>;
-        Handlers {
+        type __Handlers<__Service> = <dyn BuildFarm as ::outlast::declare::Service>::Handlers<
+            __Service,
+        >;
+        __Handlers {
             build: ::outlast::declare::Handler::read(|this, _scope, arguments| {
                 let (a0,) = ::outlast::declare::arguments::<1usize, _>(arguments);
                 Self::build(this, ::outlast::declare::argument::<_, BuildId>(a0))

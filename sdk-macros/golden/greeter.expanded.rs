@@ -2,6 +2,7 @@
 trait Greeter: Send + Sync {
     fn greeting(&self, r#type: String) -> Read<String>;
 }
+#[allow(deprecated, reason = "it is made of what may be deprecated")]
 impl dyn Greeter {
     /// How [`greeting`](Greeter::greeting) is called.
     const GREETING: crate::vendor::outlast::call::Method = crate::vendor::outlast::call::Method::new(
@@ -9,10 +10,12 @@ impl dyn Greeter {
     );
 }
 /// A client of [`Greeter`]. Cloning is cheap.
+#[allow(deprecated, reason = "it is made of what may be deprecated")]
 #[derive(::core::clone::Clone, ::core::fmt::Debug)]
 struct GreeterClient {
     caller: crate::vendor::outlast::client::Caller,
 }
+#[allow(deprecated, reason = "it is made of what may be deprecated")]
 impl GreeterClient {
     /// A client that calls through `client`.
     #[must_use]
@@ -51,18 +54,25 @@ impl ::core::convert::From<crate::vendor::outlast::client::Caller> for GreeterCl
         Self { caller }
     }
 }
+#[allow(deprecated, reason = "it is made of what may be deprecated")]
 impl Greeter for GreeterClient {
     fn greeting(&self, r#type: String) -> Read<String> {
         Self::greeting(self, r#type)
     }
 }
 #[doc(hidden)]
+#[allow(deprecated, reason = "it is made of what may be deprecated")]
 #[derive(::core::fmt::Debug)]
-struct GreeterHandlers<S> {
-    greeting: crate::vendor::outlast::declare::Handler<S, (String,), Read<String>>,
+struct GreeterHandlers<__Service> {
+    greeting: crate::vendor::outlast::declare::Handler<
+        __Service,
+        (String,),
+        Read<String>,
+    >,
 }
+#[allow(deprecated, reason = "it is made of what may be deprecated")]
 impl crate::vendor::outlast::declare::Service for dyn Greeter {
-    type Handlers<S> = GreeterHandlers<S>;
+    type Handlers<__Service> = GreeterHandlers<__Service>;
 }
 /// Serves [`Greeter`].
 #[derive(::core::fmt::Debug)]
@@ -70,16 +80,19 @@ impl crate::vendor::outlast::declare::Service for dyn Greeter {
 struct GreeterServer {
     routes: crate::vendor::outlast::server::Routes,
 }
+#[allow(deprecated, reason = "it is made of what may be deprecated")]
 impl GreeterServer {
     /// Serves with the handlers of `service`.
-    fn new<S: crate::vendor::outlast::declare::Serve<dyn Greeter>>(service: S) -> Self {
+    fn new<__Service: crate::vendor::outlast::declare::Serve<dyn Greeter>>(
+        service: __Service,
+    ) -> Self {
         Self::shared(::std::sync::Arc::new(service))
     }
     /// Serves with the handlers of `service`, which may serve others too.
-    fn shared<S: crate::vendor::outlast::declare::Serve<dyn Greeter>>(
-        service: ::std::sync::Arc<S>,
+    fn shared<__Service: crate::vendor::outlast::declare::Serve<dyn Greeter>>(
+        service: ::std::sync::Arc<__Service>,
     ) -> Self {
-        let handlers = S::handlers();
+        let handlers = __Service::handlers();
         let routes = crate::vendor::outlast::server::Routes::new("greetings", 1u32);
         let routes = handlers
             .greeting
@@ -108,14 +121,15 @@ impl Hall {
         Ok(self.greeting.live())
     }
 }
+#[allow(deprecated, reason = "it is made of what may be deprecated")]
 impl crate::vendor::outlast::declare::Serve<dyn api::Greeter> for Hall {
     fn handlers() -> <dyn api::Greeter as crate::vendor::outlast::declare::Service>::Handlers<
         Self,
     > {
-        type Handlers<S> = <dyn api::Greeter as crate::vendor::outlast::declare::Service>::Handlers<
-            S,
+        type __Handlers<__Service> = <dyn api::Greeter as crate::vendor::outlast::declare::Service>::Handlers<
+            __Service,
         >;
-        Handlers {
+        __Handlers {
             greeting: crate::vendor::outlast::declare::Handler::read(|
                 this,
                 _scope,

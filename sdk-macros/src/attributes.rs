@@ -4,7 +4,7 @@ use proc_macro2::{Span, TokenStream};
 use syn::parse::Parser;
 use syn::punctuated::Punctuated;
 use syn::spanned::Spanned;
-use syn::{Attribute, Expr, ExprLit, Lit, LitStr, Meta, MetaNameValue, Path, Token, parse_quote};
+use syn::{AttrStyle, Attribute, Expr, ExprLit, Lit, LitStr, Meta, MetaList, MetaNameValue, Path, Token, parse_quote};
 
 use crate::errors::Errors;
 
@@ -125,12 +125,42 @@ impl ArgumentAttributes {
 
 /// The `cfg`s among these.
 pub(crate) fn cfgs(attributes: &[Attribute]) -> Vec<Attribute> {
-    attributes.iter().filter(|attribute| attribute.path().is_ident("cfg")).cloned().collect()
+    copied(attributes, "cfg")
 }
 
 /// The doc comments among these.
 pub(crate) fn docs(attributes: &[Attribute]) -> Vec<Attribute> {
-    attributes.iter().filter(|attribute| attribute.path().is_ident("doc")).cloned().collect()
+    copied(attributes, "doc")
+}
+
+/// What these allow of lints, for what is made of their item.
+pub(crate) fn allowed(attributes: &[Attribute]) -> Vec<Attribute> {
+    attributes.iter().filter_map(as_allowed).map(outer).collect()
+}
+
+/// These for a copy of their item, where what they expect may not come true and is allowed instead.
+pub(crate) fn unexpecting(attributes: &[Attribute]) -> Vec<Attribute> {
+    attributes.iter().map(|attribute| as_allowed(attribute).unwrap_or_else(|| attribute.clone())).collect()
+}
+
+/// `#[allow(..)]` as it is, and `#[expect(..)]` as one that the user has not written.
+fn as_allowed(attribute: &Attribute) -> Option<Attribute> {
+    let path = attribute.path();
+    if path.is_ident("allow") {
+        return Some(attribute.clone());
+    }
+    let Meta::List(MetaList { tokens, .. }) = &attribute.meta else { return None };
+    path.is_ident("expect").then(|| parse_quote! { #[allow(#tokens)] })
+}
+
+fn copied(attributes: &[Attribute], name: &str) -> Vec<Attribute> {
+    attributes.iter().filter(|attribute| attribute.path().is_ident(name)).cloned().map(outer).collect()
+}
+
+/// What is written inside of an item is put before its copies.
+fn outer(mut attribute: Attribute) -> Attribute {
+    attribute.style = AttrStyle::Outer;
+    attribute
 }
 
 fn taken(attributes: &mut Vec<Attribute>, names: &[&str]) -> Vec<Attribute> {

@@ -93,3 +93,58 @@ fn mistakes_are_told_together() {
     assert_eq!(text.matches("compile_error").count(), 2, "{text}");
     assert!(text.contains("STOP") && !text.contains("BUILD"), "{text}");
 }
+
+/// What is told of a declaration.
+fn told(item: TokenStream) -> Vec<String> {
+    let text = crate::render_service::expand(TokenStream::new(), item).to_string();
+    let told = text.split("compile_error ! {").skip(1).filter_map(|rest| rest.split('}').next());
+    told.map(|message| message.trim().to_owned()).collect()
+}
+
+/// A raw name is the same name.
+#[test]
+fn taken_names_are_taken_raw_too() {
+    for name in ["new", "with_key", "attempt", "from", "clone"] {
+        let name = syn::Ident::new_raw(name, proc_macro2::Span::call_site());
+        let told = told(quote::quote! { trait Farm { fn #name(&self) -> Command; fn go(&self) -> Command; } });
+        assert!(told.len() == 1 && told[0].contains("is taken"), "{told:?}");
+    }
+}
+
+/// Methods whose descriptors would have one name are refused here, and not by the compiler.
+#[test]
+fn names_that_differ_in_case_only_are_refused() {
+    let two = told(quote::quote! { trait Farm { fn ab_c(&self) -> Command; fn aB_c(&self) -> Command; } });
+    assert!(two.len() == 1 && two[0].contains("both are described by `<dyn Farm>::AB_C`"), "{two:?}");
+    let its_own = told(quote::quote! { trait Farm { fn GO(&self) -> Command; fn stop(&self) -> Command; } });
+    assert!(its_own.len() == 1 && its_own[0].contains("`<dyn Farm>::GO` describes the method"), "{its_own:?}");
+    let on_the_wire = told(quote::quote! {
+        trait Farm { fn go(&self) -> Command; #[wire(name = "went")] fn go(&self) -> Command; }
+    });
+    assert_eq!(on_the_wire.len(), 1, "{on_the_wire:?}");
+    let one = told(quote::quote! { trait Farm { fn gO(&self) -> Command; #[cfg(any())] fn go(&self) -> Command; } });
+    assert_eq!(one, [""; 0]);
+}
+
+/// `Self` and what needs it are refused where they are written, and leave nothing for the compiler to say.
+#[test]
+fn what_a_dyn_cannot_have_is_refused() {
+    let item = quote::quote! {
+        trait Farm: Clone + Send + std::cmp::PartialEq + From<Self> {
+            fn a(&self, a: Self) -> Command;
+            fn b(&self, b: Vec<(u8, Self)>) -> Command;
+            fn c(&self, c: <Self as Other>::Type) -> Command;
+            fn d(&self) -> Observable<Self>;
+            fn go(&self) -> Command;
+        }
+    };
+    let told_of = told(item);
+    assert_eq!(told_of.len(), 7, "{told_of:?}");
+    let rest = crate::render_service::expand(
+        TokenStream::new(),
+        quote::quote! { trait Farm: Clone { fn go(&self) -> Command; } },
+    );
+    assert!(rest.to_string().contains("trait Farm {"), "{rest}");
+    let fine = quote::quote! { trait Farm: Send + Sync + 'static + Debug + my::Clone { fn go(&self) -> Command; } };
+    assert_eq!(told(fine), [""; 0]);
+}

@@ -8,7 +8,7 @@ use syn::spanned::Spanned;
 
 use crate::attributes::docs;
 use crate::model::{Argument, Method, Service};
-use crate::render_service::{at_call_site, path_at};
+use crate::render_service::{at_call_site, lints, path_at};
 
 /// The client: inherent methods of the declared signatures, and the trait on top of them.
 pub(crate) fn client(service: &Service) -> TokenStream {
@@ -23,14 +23,17 @@ pub(crate) fn client(service: &Service) -> TokenStream {
     let inherent = methods.iter().map(|method| inherent(service, method));
     let implemented = methods.iter().map(implemented);
     let checks = checks(service);
+    let lints = lints(&service.allowed);
     quote! {
         #[doc = #doc]
         #(#docs)*
+        #lints
         #[derive(::core::clone::Clone, ::core::fmt::Debug)]
         #vis struct #client {
             caller: #outlast::client::Caller,
         }
 
+        #lints
         impl #client {
             /// A client that calls through `client`.
             #[must_use]
@@ -60,6 +63,7 @@ pub(crate) fn client(service: &Service) -> TokenStream {
             }
         }
 
+        #lints
         impl #trait_ident for #client {
             #(#implemented)*
         }
@@ -71,10 +75,10 @@ pub(crate) fn client(service: &Service) -> TokenStream {
 /// What is checked where there is no client to be checked.
 pub(crate) fn without_client(service: &Service) -> TokenStream {
     let returned = service.methods.iter().map(|method| {
-        let (returns, cfgs) = (&method.returns, &method.cfgs);
+        let (returns, cfgs, lints) = (&method.returns, &method.cfgs, lints(&service.allowed));
         let span = Span::call_site().located_at(returns.span());
         let outlast = path_at(&service.outlast, span);
-        quote_spanned! { span=> #(#cfgs)* const _: () = #outlast::declare::returned::<#returns>(); }
+        quote_spanned! { span=> #(#cfgs)* #lints const _: () = #outlast::declare::returned::<#returns>(); }
     });
     let checks = checks(service);
     quote! { #(#returned)* #checks }
@@ -83,10 +87,10 @@ pub(crate) fn without_client(service: &Service) -> TokenStream {
 /// What makes sense of commands only is said of commands only.
 fn checks(service: &Service) -> TokenStream {
     let checks = service.methods.iter().filter_map(|method| {
-        let (returns, cfgs) = (&method.returns, &method.cfgs);
+        let (returns, cfgs, lints) = (&method.returns, &method.cfgs, lints(&service.allowed));
         let span = Span::call_site().located_at(method.command?);
         let outlast = path_at(&service.outlast, span);
-        Some(quote_spanned! { span=> #(#cfgs)* const _: () = #outlast::declare::keyed::<#returns>(); })
+        Some(quote_spanned! { span=> #(#cfgs)* #lints const _: () = #outlast::declare::keyed::<#returns>(); })
     });
     quote! { #(#checks)* }
 }
@@ -119,15 +123,13 @@ fn inherent(service: &Service, method: &Method) -> TokenStream {
 }
 
 fn implemented(method: &Method) -> TokenStream {
-    let Method { arguments, returns, cfgs, .. } = method;
+    let Method { arguments, returns, cfgs, allowed, .. } = method;
     let ident = at_call_site(&method.ident);
     let parameters = arguments.iter().map(|Argument { ident, ty, .. }| quote! { #ident: #ty });
     let idents = arguments.iter().map(|argument| &argument.ident);
-    let deprecated = method.attributes.iter().any(|attribute| attribute.path().is_ident("deprecated"));
-    let allow = deprecated.then(|| quote! { #[allow(deprecated, reason = "it is both ends of what is deprecated")] });
     quote_spanned! { method.span()=>
         #(#cfgs)*
-        #allow
+        #(#allowed)*
         fn #ident(&self, #(#parameters),*) -> #returns {
             Self::#ident(self, #(#idents),*)
         }

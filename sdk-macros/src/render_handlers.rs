@@ -7,7 +7,7 @@ use syn::spanned::Spanned;
 
 use crate::errors::Errors;
 use crate::model::{Handler, Handlers};
-use crate::render_service::{at_call_site, path_at};
+use crate::render_service::{at_call_site, lints, path_at};
 
 /// Expands `#[handlers(arguments)] item`.
 pub(crate) fn expand(arguments: TokenStream, item: TokenStream) -> TokenStream {
@@ -33,13 +33,16 @@ fn not_a_block(item: &TokenStream) -> syn::Error {
 }
 
 fn serve_impl(handlers: &Handlers, body: &TokenStream) -> TokenStream {
-    let Handlers { item, outlast, service: Some(service), cfgs, .. } = handlers else { return TokenStream::new() };
+    let Handlers { item, outlast, service: Some(service), cfgs, allowed, .. } = handlers else {
+        return TokenStream::new();
+    };
     let (generics, _, clause) = item.generics.split_for_impl();
-    let ty = &item.self_ty;
+    let (ty, lints) = (&item.self_ty, lints(allowed));
     let span = Span::call_site().located_at(service.span());
     let outlast = path_at(outlast, span);
     quote_spanned! { span=>
         #(#cfgs)*
+        #lints
         impl #generics #outlast::declare::Serve<dyn #service> for #ty #clause {
             fn handlers() -> <dyn #service as #outlast::declare::Service>::Handlers<Self> {
                 #body
@@ -59,10 +62,10 @@ fn filled(handlers: &Handlers) -> TokenStream {
     let span = Span::call_site().located_at(service.span());
     let outlast = path_at(outlast, span);
     // Its own tokens are the user's, since the compiler suggests a field of a similar name to the user only; a
-    // missing handler is told here too.
-    let literal = quote_spanned! { service.span()=> Handlers { #(#fields)* } };
+    // missing handler is told here too. Types are not hygienic: the alias has a name that nobody writes.
+    let literal = quote_spanned! { service.span()=> __Handlers { #(#fields)* } };
     quote_spanned! { span=>
-        type Handlers<S> = <dyn #service as #outlast::declare::Service>::Handlers<S>;
+        type __Handlers<__Service> = <dyn #service as #outlast::declare::Service>::Handlers<__Service>;
         #literal
     }
 }

@@ -6,9 +6,12 @@ use syn::ext::IdentExt;
 use syn::spanned::Spanned;
 
 use crate::model::{Argument, Method, Service};
-use crate::render_service::{at_call_site, path_at};
+use crate::render_service::{at_call_site, lints, path_at};
 
 /// The struct of handlers that a type must fill, and the server over a type that has filled it.
+///
+/// The user's types are named inside what is generic over the type that serves. Types are not hygienic, so its
+/// parameter has a name that nobody writes: `__Service`.
 pub(crate) fn server(service: &Service) -> TokenStream {
     let Service { item, outlast, name, version, methods, .. } = service;
     let (trait_ident, vis) = (at_call_site(&item.ident), &item.vis);
@@ -20,15 +23,18 @@ pub(crate) fn server(service: &Service) -> TokenStream {
     let doc = format!(" Serves [`{}`].", item.ident.unraw());
     let fields = methods.iter().map(|method| field(service, method));
     let mounts = methods.iter().map(|method| mount(service, method));
+    let lints = lints(&service.allowed);
     quote! {
         #[doc(hidden)]
+        #lints
         #[derive(::core::fmt::Debug)]
-        #vis struct #handlers<S> {
+        #vis struct #handlers<__Service> {
             #(#fields)*
         }
 
+        #lints
         impl #outlast::declare::Service for dyn #trait_ident {
-            type Handlers<S> = #handlers<S>;
+            type Handlers<__Service> = #handlers<__Service>;
         }
 
         #[doc = #doc]
@@ -38,15 +44,18 @@ pub(crate) fn server(service: &Service) -> TokenStream {
             routes: #outlast::server::Routes,
         }
 
+        #lints
         impl #server {
             /// Serves with the handlers of `service`.
-            #vis fn new<S: #outlast::declare::Serve<dyn #trait_ident>>(service: S) -> Self {
+            #vis fn new<__Service: #outlast::declare::Serve<dyn #trait_ident>>(service: __Service) -> Self {
                 Self::shared(::std::sync::Arc::new(service))
             }
 
             /// Serves with the handlers of `service`, which may serve others too.
-            #vis fn shared<S: #outlast::declare::Serve<dyn #trait_ident>>(service: ::std::sync::Arc<S>) -> Self {
-                let handlers = S::handlers();
+            #vis fn shared<__Service: #outlast::declare::Serve<dyn #trait_ident>>(
+                service: ::std::sync::Arc<__Service>,
+            ) -> Self {
+                let handlers = __Service::handlers();
                 let routes = #outlast::server::Routes::new(#name, #version);
                 #(#mounts)*
                 Self { routes }
@@ -63,18 +72,20 @@ pub(crate) fn server(service: &Service) -> TokenStream {
 
 fn field(service: &Service, method: &Method) -> TokenStream {
     let (outlast, vis) = (path_at(&service.outlast, method.span()), &service.item.vis);
-    let Method { cfgs, arguments, returns, .. } = method;
+    let Method { cfgs, allowed, arguments, returns, .. } = method;
     let ident = at_call_site(&method.ident);
     let types = arguments.iter().map(|argument| &argument.ty);
     quote_spanned! { method.span()=>
         #(#cfgs)*
-        #vis #ident: #outlast::declare::Handler<S, (#(#types,)*), #returns>,
+        #(#allowed)*
+        #vis #ident: #outlast::declare::Handler<__Service, (#(#types,)*), #returns>,
     }
 }
 
 fn mount(service: &Service, method: &Method) -> TokenStream {
     let trait_ident = at_call_site(&service.item.ident);
-    let (ident, constant, cfgs) = (at_call_site(&method.ident), at_call_site(&method.constant), &method.cfgs);
+    let (ident, constant) = (at_call_site(&method.ident), at_call_site(&method.constant));
+    let Method { cfgs, allowed, .. } = method;
     let taken = method.arguments.iter().map(|Argument { name, ty, .. }| {
         let span = Span::call_site().located_at(ty.span());
         quote_spanned! { span=> args.take::<#ty>(#name)? }
@@ -82,6 +93,7 @@ fn mount(service: &Service, method: &Method) -> TokenStream {
     let args = if method.arguments.is_empty() { quote!(_) } else { quote!(args) };
     quote_spanned! { method.span()=>
         #(#cfgs)*
+        #(#allowed)*
         let routes = handlers.#ident.mount(routes, &<dyn #trait_ident>::#constant, &service, |#args| {
             ::core::result::Result::Ok((#(#taken,)*))
         });

@@ -2,8 +2,8 @@
 
 use proc_macro2::{Span, TokenStream, TokenTree};
 use quote::{ToTokens, quote, quote_spanned};
-use syn::ItemTrait;
 use syn::ext::IdentExt;
+use syn::{Attribute, ItemTrait};
 
 use crate::errors::Errors;
 use crate::model::{Method, Service};
@@ -59,9 +59,11 @@ fn declaration(service: &Service) -> TokenStream {
 fn descriptors(service: &Service) -> TokenStream {
     let Service { item, cfgs, methods, .. } = service;
     let trait_ident = at_call_site(&item.ident);
+    let lints = lints(&service.allowed);
     let constants = methods.iter().map(|method| descriptor(service, method));
     quote! {
         #(#cfgs)*
+        #lints
         impl dyn #trait_ident {
             #(#constants)*
         }
@@ -85,6 +87,15 @@ fn descriptor(service: &Service, method: &Method) -> TokenStream {
         #[doc = #doc]
         #(#cfgs)*
         #vis const #constant: #outlast::call::Method = #outlast::call::Method::new(#full_name) #keyed_by #without_dedupe;
+    }
+}
+
+/// What is allowed of lints in what is made of an item: what the user allows in it, and that both ends of what is
+/// deprecated use it.
+pub(crate) fn lints(allowed: &[Attribute]) -> TokenStream {
+    quote! {
+        #[allow(deprecated, reason = "it is made of what may be deprecated")]
+        #(#allowed)*
     }
 }
 

@@ -2,14 +2,16 @@
 
 use std::collections::HashSet;
 
-use proc_macro2::{Span, TokenStream};
+use proc_macro2::{Group, Span, TokenStream, TokenTree};
+use quote::ToTokens;
 use syn::spanned::Spanned;
 use syn::{
     Attribute, FnArg, GenericParam, Ident, ImplItem, ImplItemFn, ItemImpl, Path, ReceiverKind, ReturnType, Signature,
     Type, parse_quote,
 };
 
-use crate::attributes::{HandlersArguments, cfgs};
+use super::types::ungrouped;
+use crate::attributes::{HandlersArguments, allowed, cfgs};
 use crate::errors::Errors;
 
 /// An `impl` block of handlers.
@@ -19,6 +21,8 @@ pub(crate) struct Handlers {
     /// The service's trait.
     pub(crate) service: Option<Path>,
     pub(crate) cfgs: Vec<Attribute>,
+    /// The lints that it allows.
+    pub(crate) allowed: Vec<Attribute>,
     pub(crate) handlers: Vec<Handler>,
 }
 
@@ -60,9 +64,9 @@ impl Handlers {
                 other => errors.at(other, "a block of handlers has nothing else: use another `impl` block"),
             }
         }
-        let cfgs = cfgs(&item.attrs);
+        let (cfgs, allowed) = (cfgs(&item.attrs), allowed(&item.attrs));
         item.attrs.push(tolerance());
-        Self { cfgs, item, outlast, service, handlers }
+        Self { cfgs, allowed, item, outlast, service, handlers }
     }
 }
 
@@ -86,7 +90,7 @@ impl Handler {
         let mut arguments = Vec::new();
         for input in signature.inputs.iter() {
             let FnArg::Typed(typed) = input else { continue };
-            match &*typed.ty {
+            match ungrouped(&typed.ty) {
                 Type::Reference(reference) if scope.is_none() && arguments.is_empty() => {
                     if let Some(token) = &reference.mutability {
                         errors.at(token, "the scope is read-only: `&RpcScope`");
@@ -98,7 +102,7 @@ impl Handler {
                 Type::ImplTrait(_) => {
                     errors.at(&typed.ty, "a handler has no generic parameters: the service declares its types");
                 }
-                ty => arguments.push(ty.clone()),
+                ty => arguments.push(elided(ty, signature)),
             }
         }
         Self {
@@ -114,6 +118,32 @@ impl Handler {
             },
         }
     }
+}
+
+/// The type as it is said outside of the handler, where its own lifetimes have no names.
+fn elided(ty: &Type, signature: &Signature) -> Type {
+    let own: Vec<&Ident> = signature.generics.lifetimes().map(|parameter| &parameter.lifetime.ident).collect();
+    if own.is_empty() { ty.clone() } else { Type::Verbatim(without_lifetimes(ty.to_token_stream(), &own)) }
+}
+
+fn without_lifetimes(tokens: TokenStream, own: &[&Ident]) -> TokenStream {
+    let mut after_quote = false;
+    let each = tokens.into_iter().map(|token| {
+        let is_lifetime =
+            std::mem::replace(&mut after_quote, matches!(&token, TokenTree::Punct(punct) if punct.as_char() == '\''));
+        match token {
+            TokenTree::Ident(ident) if is_lifetime && own.contains(&&ident) => {
+                TokenTree::Ident(Ident::new("_", ident.span()))
+            }
+            TokenTree::Group(group) => {
+                let mut inner = Group::new(group.delimiter(), without_lifetimes(group.stream(), own));
+                inner.set_span(group.span());
+                TokenTree::Group(inner)
+            }
+            other => other,
+        }
+    });
+    each.collect()
 }
 
 fn refuse_signature(signature: &Signature, errors: &mut Errors) {

@@ -1,19 +1,19 @@
 //! A declared service.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use proc_macro2::{Span, TokenStream};
 use quote::ToTokens;
 use syn::ext::IdentExt;
 use syn::spanned::Spanned;
 use syn::{
-    Attribute, FnArg, Ident, ItemTrait, Pat, PatType, Path, ReceiverKind, ReturnType, Signature, TraitItem,
-    TraitItemFn, Type,
+    Attribute, FnArg, Ident, ItemTrait, Pat, PatType, Path, ReceiverKind, ReturnType, Signature, TraitBound, TraitItem,
+    TraitItemFn, Type, TypeParamBound,
 };
 
 use super::names::{constant, snake_case};
-use super::types::{Unowned, is_scope};
-use crate::attributes::{ArgumentAttributes, MethodAttributes, ServiceArguments, cfgs};
+use super::types::{SelfType, Unowned, is_scope};
+use crate::attributes::{ArgumentAttributes, MethodAttributes, ServiceArguments, allowed, cfgs, unexpecting};
 use crate::errors::Errors;
 
 /// How many arguments a method may have.
@@ -21,6 +21,9 @@ const MOST_ARGUMENTS: usize = 12;
 
 /// Methods that the client has of its own.
 const TAKEN: [&str; 5] = ["new", "with_key", "attempt", "from", "clone"];
+
+/// Traits of the language that a `dyn` cannot have.
+const SIZED: [&str; 9] = ["Clone", "Copy", "Default", "Eq", "Hash", "Ord", "PartialEq", "PartialOrd", "Sized"];
 
 /// A declared service.
 pub(crate) struct Service {
@@ -30,7 +33,18 @@ pub(crate) struct Service {
     pub(crate) name: String,
     pub(crate) version: u32,
     pub(crate) cfgs: Vec<Attribute>,
+    /// The lints that it allows.
+    pub(crate) allowed: Vec<Attribute>,
     pub(crate) methods: Vec<Method>,
+}
+
+/// The names of methods so far.
+#[derive(Default)]
+struct Names {
+    /// On the wire.
+    wire: HashSet<String>,
+    /// Those of their descriptors, and whose each is.
+    constants: HashMap<Ident, Ident>,
 }
 
 /// A declared method.
@@ -40,6 +54,8 @@ pub(crate) struct Method {
     pub(crate) constant: Ident,
     pub(crate) attributes: Vec<Attribute>,
     pub(crate) cfgs: Vec<Attribute>,
+    /// The lints that it allows.
+    pub(crate) allowed: Vec<Attribute>,
     /// Its name on the wire, without the service's.
     pub(crate) name: String,
     pub(crate) arguments: Vec<Argument>,
@@ -65,7 +81,7 @@ impl Service {
         let name = name.unwrap_or_else(|| snake_case(&item.ident));
         refuse_trait(&mut item, errors);
         let mut methods = Vec::new();
-        let mut names = HashSet::new();
+        let mut names = Names::default();
         item.items.retain_mut(|each| match each {
             TraitItem::Fn(method) => match Method::parse(method, &item.ident, &mut names, errors) {
                 Some(method) => {
@@ -82,7 +98,7 @@ impl Service {
         if methods.is_empty() && errors.is_empty() {
             errors.at(&item.ident, "a service has methods");
         }
-        Self { cfgs: cfgs(&item.attrs), item, outlast, name, version, methods }
+        Self { cfgs: cfgs(&item.attrs), allowed: allowed(&item.attrs), item, outlast, name, version, methods }
     }
 
     /// The name of a type that is made of the trait's.
@@ -108,15 +124,32 @@ fn refuse_trait(item: &mut ItemTrait, errors: &mut Errors) {
     if let Some(token) = item.unsafety.take() {
         errors.at(token, "a service is a safe trait");
     }
+    // What is told here is left out, or the compiler would tell it again of every `dyn`.
+    let supertraits = std::mem::take(&mut item.supertraits);
+    item.supertraits = supertraits.into_iter().filter(|bound| !refuse_supertrait(bound, errors)).collect();
+    if item.supertraits.is_empty() {
+        item.colon_token = None;
+    }
+}
+
+fn refuse_supertrait(bound: &TypeParamBound, errors: &mut Errors) -> bool {
+    if let Some(token) = SelfType::find_in_bound(bound) {
+        errors.at(token, "a service is used as `dyn`, whose supertraits know no `Self`");
+        return true;
+    }
+    let TypeParamBound::Trait(TraitBound { path, maybe, .. }) = bound else { return false };
+    let relaxed = maybe.is_some();
+    let of_the_language = path.segments.first().is_some_and(|first| first.ident == "std" || first.ident == "core");
+    let sized = (of_the_language || path.segments.len() == 1)
+        && path.segments.last().is_some_and(|last| SIZED.iter().any(|sized| last.ident == sized));
+    if sized && !relaxed {
+        errors.at(path, "a service is used as `dyn`, and this supertrait needs to know the type");
+    }
+    sized && !relaxed
 }
 
 impl Method {
-    fn parse(
-        item: &mut TraitItemFn,
-        service: &Ident,
-        names: &mut HashSet<String>,
-        errors: &mut Errors,
-    ) -> Option<Self> {
+    fn parse(item: &mut TraitItemFn, service: &Ident, names: &mut Names, errors: &mut Errors) -> Option<Self> {
         let before = errors.len();
         let said = MethodAttributes::take(&mut item.attrs, errors);
         refuse_signature(item, service, errors);
@@ -124,19 +157,35 @@ impl Method {
         let returns = returns(&item.sig, errors);
         let ident = item.sig.ident.clone();
         let name = said.name.as_ref().map_or_else(|| ident.unraw().to_string(), syn::LitStr::value);
-        if !names.insert(name.clone()) && cfgs(&item.attrs).is_empty() {
+        let constant = constant(&ident);
+        let other = names.constants.insert(constant.clone(), ident.clone());
+        let always = cfgs(&item.attrs).is_empty();
+        if !names.wire.insert(name.clone()) && always {
             let at = said.name.as_ref().map_or_else(|| ident.to_token_stream(), ToTokens::to_token_stream);
             errors.at(at, format_args!("another method is called `{name}` on the wire"));
+        } else if ident.unraw() == constant {
+            let message = format!(
+                "`{constant}` is taken: `<dyn {service}>::{constant}` describes the method; a name in lower case here may \
+                 still be `{name}` on the wire, by `#[wire(name = \"{name}\")]`"
+            );
+            errors.at(&ident, message);
+        } else if let Some(other) = other.filter(|_| always) {
+            let message = format!(
+                "`{other}` is too similar: both are described by `<dyn {service}>::{constant}`; another name here may \
+                 still be `{name}` on the wire, by `#[wire(name = \"{name}\")]`"
+            );
+            errors.at(&ident, message);
         }
         if errors.len() != before {
             return None;
         }
         let key = arguments.iter().find_map(|(_, key)| *key);
         Some(Self {
-            constant: constant(&ident),
+            constant,
             ident,
-            attributes: item.attrs.clone(),
+            attributes: unexpecting(&item.attrs),
             cfgs: cfgs(&item.attrs),
+            allowed: allowed(&item.attrs),
             name,
             arguments: arguments.into_iter().map(|(argument, _)| argument).collect(),
             returns: returns?,
@@ -153,13 +202,13 @@ impl Method {
 
 fn refuse_signature(item: &TraitItemFn, service: &Ident, errors: &mut Errors) {
     let TraitItemFn { sig, default, .. } = item;
-    if TAKEN.iter().any(|taken| sig.ident == taken) {
-        let name = &sig.ident;
+    let name = sig.ident.unraw();
+    if TAKEN.iter().any(|taken| name == taken) {
         let message = format!(
             "`{name}` is taken: `{service}Client::{name}` is the client's own; another name here may still be \
              `{name}` on the wire, by `#[wire(name = \"{name}\")]`"
         );
-        errors.at(name, message);
+        errors.at(&sig.ident, message);
     }
     if let Some(token) = &sig.constness {
         errors.at(token, "a service's method is called at run time");
@@ -242,6 +291,8 @@ fn arguments(signature: &mut Signature, errors: &mut Errors) -> Vec<(Argument, O
 fn refuse_type(argument: &PatType, errors: &mut Errors) {
     if is_scope(&argument.ty) {
         errors.at(&argument.ty, "the scope is not declared: a handler that wants it takes `&RpcScope` first");
+    } else if let Some(token) = SelfType::find(&argument.ty) {
+        errors.at(token, "`Self` is another type on each end: a declared argument is of a type with a name");
     } else if let Some(unowned) = Unowned::find(&argument.ty) {
         errors.at(unowned, "arguments travel: a declared argument is of an owned type");
     }
@@ -257,7 +308,13 @@ fn returns(signature: &Signature, errors: &mut Errors) -> Option<Type> {
             None
         }
         ReturnType::Type(_, ty) => {
-            if let Some(unowned) = Unowned::find(ty) {
+            if let Some(token) = SelfType::find(ty) {
+                errors.at(
+                    token,
+                    "`Self` is another type on each end: a method returns `Observable<_>` of a type with a name, or \
+                     `Command`",
+                );
+            } else if let Some(unowned) = Unowned::find(ty) {
                 errors.add(syn::Error::new(
                     unowned.span(),
                     "a service's method returns `Observable<_>` of an owned type, or `Command`",
