@@ -41,7 +41,7 @@ impl BuildFarmClient {
     pub fn new(client: &::outlast::client::Client) -> Self {
         Self { caller: client.caller() }
     }
-    /// One whose next command has this L3 key: it names one command.
+    /// One whose next command has this L3 key: it names one command. A method with an L2 key keeps its own.
     #[must_use]
     pub fn with_key(
         &self,

@@ -22,7 +22,7 @@ impl GreeterClient {
     fn new(client: &crate::vendor::outlast::client::Client) -> Self {
         Self { caller: client.caller() }
     }
-    /// One whose next command has this L3 key: it names one command.
+    /// One whose next command has this L3 key: it names one command. A method with an L2 key keeps its own.
     #[must_use]
     fn with_key(
         &self,

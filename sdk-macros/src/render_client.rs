@@ -41,7 +41,7 @@ pub(crate) fn client(service: &Service) -> TokenStream {
                 Self { caller: client.caller() }
             }
 
-            /// One whose next command has this L3 key: it names one command.
+            /// One whose next command has this L3 key: it names one command. A method with an L2 key keeps its own.
             #[must_use]
             #vis fn with_key(&self, key: impl ::core::convert::Into<#outlast::key::CommandKey>) -> Self {
                 Self { caller: self.caller.with_key(key) }
