@@ -110,14 +110,17 @@ fn inherent(service: &Service, method: &Method) -> TokenStream {
     });
     let span = Span::call_site().located_at(returns.span());
     let at_returns = path_at(outlast, span);
-    let ask = quote_spanned! { span=> #at_returns::declare::ask };
     let outlast = path_at(outlast, method.span());
     let params = quote_spanned! { method.span()=> #outlast::call::Params::new() #(#with)* };
+    // All of the call stands at the return type: it decides what is called, and an error of it is told there alone.
+    let ask = quote_spanned! { span=>
+        #at_returns::declare::ask(&self.caller, &<dyn #trait_ident>::#constant, #params)
+    };
     quote_spanned! { method.span()=>
         #(#attributes)*
         #doc
         #vis fn #ident(&self, #(#parameters),*) -> #returns {
-            #ask(&self.caller, &<dyn #trait_ident>::#constant, #params)
+            #ask
         }
     }
 }
