@@ -67,6 +67,8 @@ pub mod wire;
 
 #[cfg(feature = "client")]
 pub use client::Client;
+#[cfg(feature = "client")]
+pub use command::with_command_key;
 #[cfg(any(feature = "client", feature = "macros"))]
 pub use command::{Command, CommandError};
 pub use command::{CommandFailure, CommandState, CommandStatus};

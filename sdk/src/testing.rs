@@ -7,6 +7,40 @@
 //! - [`Life`] is one life of a server process: its tasks live in one set, and ending it is `kill -9`;
 //! - [`SimulatedClock`] is the wall clock, which people may set;
 //! - [`env()`] puts a clock and a seed together.
+//!
+//! A service that is away for a minute, and a command called meanwhile:
+//!
+//! ```
+//! use std::time::Duration;
+//! use outlast::call::{Args, Method, Params};
+//! use outlast::log::{MemoryLog, Subject};
+//! use outlast::server::{Events, Routes, RpcScope, Server};
+//! use outlast::testing::{Life, Net, env};
+//! use outlast::Client;
+//!
+//! const GREET: Method = Method::new("greeter.v1/greet");
+//!
+//! # #[tokio::main(flavor = "current_thread", start_paused = true)]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let (net, log) = (Net::new(), MemoryLog::declared_durable(&env(1)));
+//! let start = async || {
+//!     let routes = Routes::new("greeter", 1).command(&GREET, |_: RpcScope, mut args: Args| async move {
+//!         Ok(Events::on(Subject::of(["greeting", &args.take::<String>("name")?])).push("hello"))
+//!     });
+//!     Server::builder(log.clone()).env(env(2)).service(routes).start().await
+//! };
+//! let life = Life::serve(&net, "greeter", start().await?.router());
+//! let client = Client::builder("ws://greeter/").network(net.clone()).env(env(3)).open()?;
+//! client.caller().call(&GREET, Params::new().with("name", "ada")).await?;
+//!
+//! life.kill();
+//! let greet = client.caller().call(&GREET, Params::new().with("name", "grace"));
+//! tokio::time::sleep(Duration::from_secs(60)).await; // no time at all
+//! let _life = Life::serve(&net, "greeter", start().await?.router());
+//! greet.await?;
+//! # Ok(())
+//! # }
+//! ```
 
 mod clock;
 mod life;
