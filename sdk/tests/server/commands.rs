@@ -348,3 +348,17 @@ async fn calls_are_bounded_and_ids_are_unique() {
     peer.send(json!({"type": "forget", "call": 1})).await;
     assert_eq!(peer.call(4, KEYED, "x", json!({"sha": "c"})).await["status"], "PENDING");
 }
+
+/// A call that is forgotten counts until it is answered: forgetting makes no room for more handlers.
+#[tokio::test(start_paused = true)]
+async fn forgotten_calls_are_bounded() {
+    let farm = Farm::new();
+    let server = farm.builder().calls_per_connection(2).start().await.unwrap();
+    let mut peer = Peer::connect(&server, "alice").await;
+    for call in [1, 2] {
+        peer.send(call_frame(call, "farm.v1/slow", &format!("k{call}"), json!({}))).await;
+        peer.send(json!({"type": "forget", "call": call})).await;
+    }
+    let over = peer.call(3, KEYED, "x", json!({"sha": "c"})).await;
+    assert_eq!(over["code"], "rate_limited", "{over}");
+}

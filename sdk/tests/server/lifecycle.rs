@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::FutureExt;
 use futures::SinkExt;
 use http::StatusCode;
 use outlast::server::{Routes, RpcScope, Server};
@@ -167,6 +168,19 @@ async fn s6_a_drain_is_bounded() {
     let began = farm.env.instant();
     server.drain().await;
     assert!(farm.env.instant().since(began) <= Duration::from_secs(5));
+    assert_eq!(peer.next().await["type"], "drain");
+    assert_eq!(peer.end().await, Some(1012));
+}
+
+/// S6: a drain goes on when its caller stops waiting for it: no client is left on a server that takes nothing new.
+#[tokio::test(start_paused = true)]
+async fn s6_a_drain_outlives_its_future() {
+    let farm = Farm::new();
+    let server = farm.builder().drain_limit(Duration::from_secs(2)).start().await.unwrap();
+    let mut peer = Peer::connect(&server, "alice").await;
+    peer.send(call_frame(1, "farm.v1/slow", "k", json!({}))).await;
+    peer.ping(1).await;
+    assert!(server.drain().now_or_never().is_none());
     assert_eq!(peer.next().await["type"], "drain");
     assert_eq!(peer.end().await, Some(1012));
 }

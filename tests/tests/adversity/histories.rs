@@ -194,3 +194,32 @@ async fn fc21_a_reset_counter_converges() {
     let (_life, _sender) = serve(&world, &[99]).await;
     assert!(timeout(Duration::from_secs(60), count.until(|shown| *shown == 99)).await.expect("converges").is_ok());
 }
+
+/// R4: a restored backup that has grown past what one read has shown, though not past what the client has seen, is
+/// another history for that read too: a value that was lost is not called fresh.
+#[tokio::test(start_paused = true)]
+async fn r4_a_read_does_not_believe_a_backup_that_has_grown_past_it() {
+    let world = World::new(31);
+    let log = MemoryLog::declared_durable(&world.env(3));
+    let life = world.serve_on("jobs", &AnyLog::new(log.clone())).await;
+    let client = world.client("ws://jobs/").open().unwrap();
+    let jobs = JobsClient::new(&client);
+    jobs.bump("a".into()).await.unwrap();
+    let backup = log.store();
+    jobs.bump("a".into()).await.unwrap();
+    let read = jobs.job("a".into());
+    read.until(|job| job.bumps == 2).await.unwrap();
+    for _ in 0..8 {
+        jobs.bump("b".into()).await.unwrap();
+    }
+    life.kill();
+    let restored = AnyLog::new(MemoryLog::from_store(backup, &world.env(4), true));
+    let _elsewhere = world.serve_on("elsewhere", &restored).await;
+    let other = world.client("ws://elsewhere/").env(world.env(77)).open().unwrap();
+    for _ in 0..4 {
+        JobsClient::new(&other).bump("b".into()).await.unwrap();
+    }
+    let _life = world.serve_on("jobs", &restored).await;
+    sleep(Duration::from_secs(20)).await;
+    assert!(matches!(read.latest(), Reading::Fresh(ref job) if job.bumps == 1), "{:?}", read.latest());
+}
