@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::FutureExt;
-use futures::SinkExt;
+use futures::{FutureExt, SinkExt};
 use http::StatusCode;
 use outlast::server::{Routes, RpcScope, Server};
 use serde_json::json;
+use tokio::io::AsyncWriteExt;
 use tokio_tungstenite::tungstenite::Message;
 
 use crate::farm::{Farm, START, wait};
@@ -107,6 +107,23 @@ async fn r7_silence_ends_a_connection() {
     assert_eq!(peer.end().await, None);
     assert_eq!(farm.env.instant().since(began), Duration::from_secs(20));
     assert_eq!(server.connections(), 0);
+}
+
+/// R7: a frame that comes slowly is no silence: bytes count, not whole frames.
+#[tokio::test(start_paused = true)]
+async fn r7_a_slow_frame_is_no_silence() {
+    let farm = Farm::new();
+    let server = farm.start().await;
+    let mut peer = Peer::connect(&server, "alice").await;
+    let text = br#"{"type":"ping","n":7}"#;
+    // A text frame of the client, its mask all zero (RFC 6455, 5.2).
+    let mut frame = vec![0x81, 0x80 | u8::try_from(text.len()).unwrap(), 0, 0, 0, 0];
+    frame.extend_from_slice(text);
+    for byte in frame {
+        peer.socket.get_mut().write_all(&[byte]).await.unwrap();
+        wait(&farm.env, Duration::from_secs(5)).await;
+    }
+    assert_eq!(peer.next().await["n"], 7, "after more than two minutes");
 }
 
 /// R7: a peer that takes nothing is dropped after the write's bound, and nobody else waits for it.
