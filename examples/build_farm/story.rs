@@ -4,9 +4,9 @@
 //! mid-build and comes back elsewhere, and the build's own verdict arrives at the handle that was awaited all
 //! the while.
 
+use outlast::Credential;
 use outlast::client::Client;
 use outlast::command::{FailureReason, Settlement};
-use outlast::connection::Credential;
 use outlast::env::Env;
 
 use crate::cli::Options;

@@ -9,10 +9,10 @@ use std::path::PathBuf;
 
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
+use outlast::Credential;
 use outlast::Reading;
 use outlast::client::Client;
 use outlast::command::{Command, Settlement};
-use outlast::connection::Credential;
 
 use crate::address;
 use crate::domain::{Build, BuildId, Outcome};

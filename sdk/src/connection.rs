@@ -18,7 +18,7 @@ pub use discover::{Address, Endpoint};
 pub use link::LinkState;
 pub use liveness::Liveness;
 #[cfg(feature = "client")]
-pub use sources::{Credential, Credentials, Discover};
+pub use sources::Discover;
 pub use supervisor::Supervisor;
 pub use timers::{LivenessTimer, SupervisorTimer};
 

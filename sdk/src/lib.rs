@@ -37,6 +37,7 @@
 //! | feature | default | what it adds |
 //! |---|---|---|
 //! | `client` | yes | connections, reads, commands |
+//! | `http` | yes | reads of any HTTP service: polling, event streams, logs, profiles |
 //! | `macros` | yes | declared services: `#[outlast::service]`, `#[outlast::handlers]` |
 //! | `server` | yes | dispatch, executions, projections, the axum router |
 //! | `sqlite` | yes | the embedded durable log |
@@ -47,16 +48,22 @@ pub mod call;
 pub mod client;
 pub mod command;
 pub mod connection;
+#[cfg(feature = "client")]
+pub mod credential;
 #[cfg(feature = "macros")]
 pub mod declare;
 pub mod env;
 pub mod error;
+#[cfg(feature = "http")]
+pub mod http;
 pub mod key;
 pub mod log;
 pub mod machine;
 #[cfg(all(any(doc, doctest), feature = "client"))]
 pub mod manual;
 pub mod observe;
+#[cfg(feature = "http")]
+pub mod profile;
 #[cfg(feature = "server")]
 pub mod server;
 #[cfg(feature = "testing")]
@@ -72,6 +79,8 @@ pub use command::with_command_key;
 #[cfg(any(feature = "client", feature = "macros"))]
 pub use command::{Command, CommandError};
 pub use command::{CommandFailure, CommandState, CommandStatus};
+#[cfg(feature = "client")]
+pub use credential::{Credential, Credentials};
 pub use error::{Cause, Error};
 pub use key::{CommandKey, KeyLevel};
 pub use observe::{End, Known, Observable, Reading, WaitError};

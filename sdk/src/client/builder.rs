@@ -7,7 +7,8 @@ use std::time::Duration;
 use super::Client;
 use super::router::Router;
 use super::shared::Shared;
-use crate::connection::{Credentials, Discover, Parts, Policy, check_url, liveness, supervisor};
+use crate::connection::{Discover, Parts, Policy, check_url, liveness, supervisor};
+use crate::credential::Credentials;
 use crate::env::Env;
 use crate::error::{Error, ErrorKind};
 use crate::observe::machine as reads;
@@ -46,7 +47,7 @@ impl ClientBuilder {
         }
     }
 
-    /// Where the credential comes from: a [`Credential`](crate::connection::Credential), or a closure that
+    /// Where the credential comes from: a [`Credential`](crate::Credential), or a closure that
     /// returns a future of one. It is asked at the start and after each refusal (R3). Default: none is sent.
     pub fn credential(mut self, credentials: impl Credentials) -> Self {
         self.credentials = Some(Arc::new(credentials));

@@ -12,7 +12,8 @@ use tokio_tungstenite::tungstenite::Utf8Bytes;
 use url::Url;
 
 use super::supervisor::{self, Attempt, DialPhase, Generation};
-use super::{Address, Credential, Credentials, Discover, Endpoint, LinkState, Liveness, Supervisor, backoff, liveness};
+use super::{Address, Discover, Endpoint, LinkState, Liveness, Supervisor, backoff, liveness};
+use crate::credential::{Credential, Credentials};
 use crate::env::{Alarm, Env};
 use crate::error::{Cause, Error, Phase};
 use crate::machine::{Machine, Monotonic};
@@ -429,7 +430,7 @@ impl Driver {
             Ok((url, tls))
         });
         let network = Arc::clone(&self.parts.network);
-        let credential = self.credential.as_ref().map(|c| c.secret().clone());
+        let credential = self.credential.clone();
         let phases = self.phases.entered.clone();
         self.start_task(Ask::Dial(attempt), async move {
             let dialed = match prepared {

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use secrecy::{ExposeSecret, SecretString};
 use tokio_tungstenite::client_async_with_config;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::tungstenite::error::ProtocolError;
@@ -17,6 +16,7 @@ use super::network::{Io, Network};
 use super::tls::Tls;
 use super::websocket::{Received, Socket};
 use crate::connection::close::CloseMeaning;
+use crate::credential::Credential;
 use crate::error::{Cause, Phase};
 use crate::wire::{Incoming, SUBPROTOCOL, ServerFrame, Welcome};
 
@@ -54,7 +54,7 @@ pub(crate) async fn dial(
     tls: Option<Tls>,
     url: Url,
     address: Arc<str>,
-    credential: Option<SecretString>,
+    credential: Option<Credential>,
     mut begins: impl FnMut(Phase),
 ) -> Result<Dialed, DialFailure> {
     begins(Phase::Connect);
@@ -112,17 +112,14 @@ pub(crate) fn hint(reason: &str) -> Option<Duration> {
 
 fn upgrade_request(
     url: &Url,
-    credential: Option<SecretString>,
+    credential: Option<Credential>,
 ) -> Result<tungstenite::handshake::client::Request, DialFailure> {
     let bad = |e: &dyn std::fmt::Display| DialFailure::of(Cause::Refused { detail: format!("request: {e}").into() });
     let mut request = url.as_str().into_client_request().map_err(|e| bad(&e))?;
     let headers = request.headers_mut();
     headers.insert(header::SEC_WEBSOCKET_PROTOCOL, HeaderValue::from_static(SUBPROTOCOL));
     if let Some(credential) = credential {
-        let mut value = HeaderValue::try_from(format!("Bearer {}", credential.expose_secret()))
-            .map_err(|_| bad(&"the credential holds a character that a header cannot"))?;
-        value.set_sensitive(true);
-        headers.insert(header::AUTHORIZATION, value);
+        credential.apply(headers);
     }
     Ok(request)
 }

@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use outlast::Credential;
 use outlast::command::{Hold, Settlement};
-use outlast::connection::Credential;
 use outlast::key::Principal;
 use outlast::server::{Server, Unauthenticated};
 use outlast::testing::Life;

@@ -6,7 +6,7 @@ use futures::future::BoxFuture;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 
 use super::*;
-use crate::connection::Credential;
+use crate::credential::Credential;
 
 /// A network with one peer, who says `answer` to whatever is asked and then ends.
 struct Peer {
@@ -139,7 +139,7 @@ async fn the_credential_is_a_bearer_token() {
     let asked = Arc::default();
     let peer = Peer { answer: "HTTP/1.1 401 Unauthorized\r\n\r\n", asked: Arc::clone(&asked) };
     let url = Url::parse("ws://builds.example/x?y=1").unwrap();
-    let secret = Credential::bearer("s3cret").unwrap().secret().clone();
+    let secret = Credential::bearer("s3cret").unwrap();
     let failure = dial(Arc::new(peer), None, url, "builds.example".into(), Some(secret), |_| {}).await;
     assert!(matches!(failure, Err(DialFailure::Refused)));
     let asked = asked.lock().unwrap().to_lowercase();

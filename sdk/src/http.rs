@@ -1,0 +1,20 @@
+//! Reads of services that know nothing of Outlast: plain HTTP, polled, with the same promises (R1-R10).
+
+mod agent;
+mod answer;
+mod budgets;
+mod decode;
+pub mod exchange;
+pub mod feed;
+mod get;
+pub mod pacing;
+pub mod poll;
+mod poller;
+mod pool;
+pub mod push;
+mod redirect;
+pub mod sse;
+mod told;
+
+pub use exchange::Exchange;
+pub use told::{Told, Window};

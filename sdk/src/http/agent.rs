@@ -1,0 +1,1 @@
+//! Shares connections, budgets and credentials among reads.

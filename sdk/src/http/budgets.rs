@@ -1,0 +1,1 @@
+//! One budget for each origin and credential, shared by all that ask there (R8).

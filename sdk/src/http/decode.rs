@@ -1,0 +1,1 @@
+//! Content codings, decoded under a bound on what comes out.

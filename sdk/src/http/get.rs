@@ -1,0 +1,1 @@
+//! A polled read, being set up.

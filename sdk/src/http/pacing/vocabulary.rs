@@ -1,0 +1,57 @@
+//! What pacing is told, and what it says.
+
+use std::time::Duration;
+
+use crate::http::Told;
+
+/// One request that somebody wants to send; unique within one budget.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Ticket(u64);
+
+impl Ticket {
+    /// The ticket of that number.
+    pub const fn new(number: u64) -> Self {
+        Self(number)
+    }
+}
+
+/// The bounds of a budget. [`Default`] has the documented ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct Limits {
+    /// The least time between two requests of one budget, however many share it, as long as the service says
+    /// nothing else. Default 200 ms: five a second.
+    pub spacing: Duration,
+    /// How many requests may be under way at once, streams and long polls included. Default 64.
+    pub in_flight: usize,
+    /// The longest time between two requests after refusals for the rate that name no time. Default 60 s.
+    pub most_spacing: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { spacing: Duration::from_millis(200), in_flight: 64, most_spacing: Duration::from_secs(60) }
+    }
+}
+
+/// What happened.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Event {
+    /// Somebody wants to send a request.
+    Wanted(Ticket),
+    /// He does not any more, or the request that was granted has ended without a head.
+    Ended(Ticket),
+    /// The head of a granted request's answer came. The request is still under way until it has `Ended`.
+    Told(Ticket, Told),
+    /// The machine's deadline passed.
+    Tick,
+}
+
+/// What is to be done.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Action {
+    /// The request may be sent now.
+    Grant(Ticket),
+}

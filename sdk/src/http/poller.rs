@@ -1,0 +1,1 @@
+//! Performs what the machine of a polled read says.

@@ -1,0 +1,1 @@
+//! The shipped exchange: pooled connections by reqwest.

@@ -1,0 +1,1 @@
+//! Streams that say when something changes: server-sent events and WebSockets of foreign services.

@@ -1,0 +1,1 @@
+//! Where a redirect leads, and what does not go there. Pure.

@@ -1,0 +1,1 @@
+//! What is peculiar to a service, as a value: its states, its stages, its logs, its pace.
