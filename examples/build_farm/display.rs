@@ -20,8 +20,8 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
-use crate::domain::Build;
-use crate::verdict::Summary;
+use crate::build_farm::domain::Build;
+use crate::build_farm::verdict::Summary;
 
 use json::Json;
 use live::Live;

@@ -10,8 +10,8 @@ use tokio::net::unix::pipe;
 use tokio::process::{Child, Command};
 use tokio::time::{Instant, timeout, timeout_at};
 
-use crate::domain::{BuildSpec, Outcome};
-use crate::principals::Tokens;
+use crate::build_farm::domain::{BuildSpec, Outcome};
+use crate::build_farm::principals::Tokens;
 
 /// How long a build has to end after SIGTERM.
 const GRACE: Duration = Duration::from_secs(2);

@@ -4,7 +4,7 @@ use std::error::Error as StdError;
 use std::fmt;
 use std::io;
 
-use crate::program::ProgramError;
+use crate::build_farm::program::ProgramError;
 
 /// What is missing or broke.
 #[derive(Debug)]

@@ -5,10 +5,10 @@ use outlast::command::{CommandFailure, FailureReason, Retry};
 use outlast::log::{LogExt, Seq};
 use outlast::server::{Events, Live, RpcScope, Running, Settle};
 
-use crate::domain::{Build, BuildEvent, BuildId, BuildSpec, BuildStatus, Outcome};
-use crate::principals::{POLLER, WORKER};
-use crate::service::BuildFarm;
-use crate::view::Shown;
+use crate::build_farm::domain::{Build, BuildEvent, BuildId, BuildSpec, BuildStatus, Outcome};
+use crate::build_farm::principals::{POLLER, WORKER};
+use crate::build_farm::service::BuildFarm;
+use crate::build_farm::view::Shown;
 
 /// The farm: it decides by what the log says, never by what it remembers.
 #[derive(Debug)]
@@ -143,7 +143,7 @@ mod tests {
     use ulid::Ulid;
 
     use super::*;
-    use crate::view::View;
+    use crate::build_farm::view::View;
 
     const ID: BuildId = BuildId::new(Ulid(7));
 

@@ -13,10 +13,10 @@ use outlast::client::Client;
 use outlast::command::{Settlement, Unsettled};
 use tokio::time::Instant;
 
-use crate::display::{Change, Display, Note};
-use crate::domain::{Build, BuildId, BuildSpec};
-use crate::service::BuildFarmClient;
-use crate::witness::Witness;
+use crate::build_farm::display::{Change, Display, Note};
+use crate::build_farm::domain::{Build, BuildId, BuildSpec};
+use crate::build_farm::service::BuildFarmClient;
+use crate::build_farm::witness::Witness;
 
 /// How long the build's last state is awaited once the verdict is known.
 const LAST_LOOK: Duration = Duration::from_secs(2);

@@ -7,7 +7,7 @@ use http::header::AUTHORIZATION;
 use outlast::env::Env;
 use tokio::process::Command;
 
-use crate::cli::Role;
+use crate::build_farm::cli::Role;
 
 /// The principal that submits builds.
 pub(crate) const POLLER: &str = "poller";

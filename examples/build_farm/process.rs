@@ -2,7 +2,7 @@
 //!
 //! Each runs in a process group of its own, so the terminal's Ctrl-C reaches the poller alone, and is ended
 //! by its id. If this process dies instead, the pipe to the child's stdin closes and the child ends itself
-//! (see [`lifeline`](crate::lifeline)).
+//! (see [`lifeline`](crate::build_farm::lifeline)).
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -17,9 +17,9 @@ use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout};
 
-use crate::cli::Role;
-use crate::lifeline::{FAREWELL, Notice};
-use crate::principals::Tokens;
+use crate::build_farm::cli::Role;
+use crate::build_farm::lifeline::{FAREWELL, Notice};
+use crate::build_farm::principals::Tokens;
 
 /// How long a child has to start listening.
 const START: Duration = Duration::from_secs(30);

@@ -5,8 +5,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::cli::Options;
-use crate::domain::BuildSpec;
+use crate::build_farm::cli::Options;
+use crate::build_farm::domain::BuildSpec;
 
 /// The program's source.
 const SOURCE: &str = include_str!("program/varint.rs");

@@ -19,10 +19,10 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use crate::address;
-use crate::frames::Frames;
-use crate::lifeline::{self, Notice};
-use crate::service::BuildFarm;
+use crate::build_farm::address;
+use crate::build_farm::frames::Frames;
+use crate::build_farm::lifeline::{self, Notice};
+use crate::build_farm::service::BuildFarm;
 
 /// How long a client that is turned away has to close its side.
 const LINGER: Duration = Duration::from_secs(1);

@@ -10,13 +10,13 @@ use outlast::log::SqliteLog;
 use outlast::server::{Server, Unauthenticated};
 use tokio::net::TcpListener;
 
-use crate::address;
-use crate::failure::Failure;
-use crate::handlers::Farm;
-use crate::lifeline::{self, Notice};
-use crate::principals::Tokens;
-use crate::service::BuildFarmServer;
-use crate::view::View;
+use crate::build_farm::address;
+use crate::build_farm::failure::Failure;
+use crate::build_farm::handlers::Farm;
+use crate::build_farm::lifeline::{self, Notice};
+use crate::build_farm::principals::Tokens;
+use crate::build_farm::service::BuildFarmServer;
+use crate::build_farm::view::View;
 
 /// Serves until it is dropped.
 pub(crate) async fn run(directory: &Path, tokens: Tokens) -> Result<(), Failure> {

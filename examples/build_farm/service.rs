@@ -2,7 +2,7 @@
 
 use outlast::{Command, Observable};
 
-use crate::domain::{Build, BuildId, BuildSpec, Outcome};
+use crate::build_farm::domain::{Build, BuildId, BuildSpec, Outcome};
 
 /// A farm that builds.
 #[outlast::service]

@@ -7,12 +7,12 @@ use std::time::Duration;
 use tempfile::TempDir;
 use tokio::time::{Instant, sleep};
 
-use crate::cli::Role;
-use crate::display::{Change, Display, Note};
-use crate::failure::Failure;
-use crate::lifeline::{DIRECTORY, Notice};
-use crate::principals::Tokens;
-use crate::process::Process;
+use crate::build_farm::cli::Role;
+use crate::build_farm::display::{Change, Display, Note};
+use crate::build_farm::failure::Failure;
+use crate::build_farm::lifeline::{DIRECTORY, Notice};
+use crate::build_farm::principals::Tokens;
+use crate::build_farm::process::Process;
 
 /// How much of what a process said on stderr is shown.
 const SAID: usize = 2_000;

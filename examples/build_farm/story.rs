@@ -9,17 +9,17 @@ use outlast::client::Client;
 use outlast::command::{FailureReason, Settlement};
 use outlast::env::Env;
 
-use crate::cli::Options;
-use crate::display::{Change, Display, Note};
-use crate::domain::BuildId;
-use crate::failure::Failure;
-use crate::interrupts::Interrupts;
-use crate::poller;
-use crate::principals::Tokens;
-use crate::program::Program;
-use crate::stage::Stage;
-use crate::verdict::{Summary, Verdict};
-use crate::witness::Witness;
+use crate::build_farm::cli::Options;
+use crate::build_farm::display::{Change, Display, Note};
+use crate::build_farm::domain::BuildId;
+use crate::build_farm::failure::Failure;
+use crate::build_farm::interrupts::Interrupts;
+use crate::build_farm::poller;
+use crate::build_farm::principals::Tokens;
+use crate::build_farm::program::Program;
+use crate::build_farm::stage::Stage;
+use crate::build_farm::verdict::{Summary, Verdict};
+use crate::build_farm::witness::Witness;
 
 /// Plays the story. Whatever happens, nothing is left running or lying about. `None`: ended by a second Ctrl-C.
 pub(crate) async fn play(

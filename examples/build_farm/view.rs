@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 use outlast::log::{Entry, Prefix};
 use outlast::server::{Cell, Cells, Changes, Projection};
 
-use crate::domain::{BUILDS, Build, BuildEvent, BuildId, BuildStatus};
+use crate::build_farm::domain::{BUILDS, Build, BuildEvent, BuildId, BuildStatus};
 
 /// The cells that reads follow. Cloning shares them.
 #[derive(Clone, Debug)]
@@ -65,7 +65,7 @@ mod tests {
     use ulid::Ulid;
 
     use super::*;
-    use crate::domain::{BuildSpec, Outcome};
+    use crate::build_farm::domain::{BuildSpec, Outcome};
 
     fn append(seq: u64, id: BuildId, body: impl Into<Vec<u8>>) -> Committed {
         let append = AppendId::new(Ulid::from_parts(seq, 0));

@@ -7,7 +7,7 @@ use outlast::{End, Reading};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use crate::domain::Build;
+use crate::build_farm::domain::Build;
 
 /// Sees every reading of the build.
 #[derive(Debug)]
@@ -120,7 +120,7 @@ mod tests {
     use outlast::Known;
 
     use super::*;
-    use crate::domain::{BuildSpec, BuildStatus};
+    use crate::build_farm::domain::{BuildSpec, BuildStatus};
 
     fn fresh() -> Reading<Build> {
         Reading::Fresh(Known::new(Build {

@@ -14,12 +14,12 @@ use outlast::Reading;
 use outlast::client::Client;
 use outlast::command::{Command, Settlement};
 
-use crate::address;
-use crate::domain::{Build, BuildId, Outcome};
-use crate::execution::{Execution, Step};
-use crate::failure::Failure;
-use crate::principals::Tokens;
-use crate::service::BuildFarmClient;
+use crate::build_farm::address;
+use crate::build_farm::domain::{Build, BuildId, Outcome};
+use crate::build_farm::execution::{Execution, Step};
+use crate::build_farm::failure::Failure;
+use crate::build_farm::principals::Tokens;
+use crate::build_farm::service::BuildFarmClient;
 
 /// How many lines may wait to be delivered. While there are more, only the newest of the rest is kept: a
 /// line is a sign of life, not the build's log.

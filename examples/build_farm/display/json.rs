@@ -6,7 +6,7 @@ use tokio::time::Instant;
 use super::note::Note;
 use super::scene::Scene;
 use super::{Change, Show};
-use crate::domain::{Build, BuildStatus};
+use crate::build_farm::domain::{Build, BuildStatus};
 
 /// Objects, one a line. One that says the same as the last of its kind is left out.
 #[derive(Debug, Default)]

@@ -8,8 +8,8 @@ use outlast::{End, Reading};
 use tokio::time::Instant;
 
 use super::Change;
-use crate::domain::Build;
-use crate::verdict::{Summary, Verdict};
+use crate::build_farm::domain::Build;
+use crate::build_farm::verdict::{Summary, Verdict};
 
 /// The latest of everything.
 #[derive(Debug)]

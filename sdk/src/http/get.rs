@@ -1,1 +1,324 @@
 //! A polled read, being set up.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ::http::header::{ACCEPT, ACCEPT_ENCODING, USER_AGENT};
+use ::http::{HeaderMap, HeaderName, HeaderValue};
+use serde::de::DeserializeOwned;
+use url::Url;
+
+use super::agent::Agent;
+use super::answer::Expected;
+use super::poll::{Bounds, Marks, Pace, Settings};
+use super::poller::{self, Parts};
+use super::push::Push;
+use super::requester::Requester;
+use crate::connection::Backoff;
+use crate::credential::{Credentials, Keeper};
+use crate::error::Error;
+use crate::observe::Observable;
+
+/// A read of `url` by the present runtime's shared [`Agent`]: an [`Observable`] of whatever an HTTP service answers.
+///
+/// ```no_run
+/// # #[derive(serde::Deserialize)] struct Run { status: String }
+/// # impl Run { fn done(&self) -> bool { self.status == "completed" } }
+/// # async fn wait(url: &str) -> Result<(), Box<dyn std::error::Error>> {
+/// let run = outlast::http::get(url).observe::<Run>()?;
+/// let run = run.until(|r| r.done()).within(std::time::Duration::from_secs(3600)).await?;
+/// # Ok(()) }
+/// ```
+pub fn get(url: &str) -> Get {
+    Get::new(None, url)
+}
+
+/// A read of an HTTP service, being set up. Nothing is sent before it is observed.
+#[must_use = "nothing is read before it is observed"]
+#[derive(Clone)]
+pub struct Get {
+    agent: Option<Agent>,
+    url: String,
+    headers: HeaderMap,
+    credentials: Option<Arc<dyn Credentials>>,
+    settings: Settings,
+    push: Option<Push>,
+    /// The first thing that was wrong.
+    refused: Option<Error>,
+}
+
+impl Get {
+    pub(super) fn new(agent: Option<Agent>, url: &str) -> Self {
+        Self {
+            agent,
+            url: url.to_owned(),
+            headers: HeaderMap::new(),
+            credentials: None,
+            settings: Settings::default(),
+            push: None,
+            refused: None,
+        }
+    }
+
+    /// Where the credential comes from: a [`Credential`](crate::Credential), a source in
+    /// [`credential`](crate::credential), or a closure that returns a future of one. Default: none is sent.
+    ///
+    /// A redirect to another origin is followed without it.
+    pub fn credential(mut self, credentials: impl Credentials) -> Self {
+        self.credentials = Some(Arc::new(credentials));
+        self
+    }
+
+    /// A header of each request. One that holds a secret is better given as a [credential](Self::credential).
+    pub fn header(mut self, name: &str, value: &str) -> Self {
+        let name = HeaderName::try_from(name).map_err(|_| Error::invalid("header.name", "the name of a header"));
+        let value = HeaderValue::try_from(value)
+            .map_err(|_| Error::invalid("header.value", "text without line breaks and control characters"));
+        match name.and_then(|name| Ok((name, value?))) {
+            Ok((name, value)) => drop(self.headers.append(name, value)),
+            Err(e) => self.refuse(e),
+        }
+        self
+    }
+
+    /// All bounds and intervals at once.
+    pub fn settings(mut self, settings: Settings) -> Self {
+        self.settings = settings;
+        self
+    }
+
+    /// How often to look. Default: from 1 s soon after a change to 30 s.
+    pub fn pace(mut self, pace: Pace) -> Self {
+        self.settings.pace = pace;
+        self
+    }
+
+    /// Asks the service to hold each request open for so long, until something changes: `Prefer: wait` (RFC 7240, 4.3).
+    /// Whole seconds. A service that does not know it answers at once, and is polled.
+    pub fn wait(mut self, wait: Duration) -> Self {
+        self.settings.wait = Some(wait);
+        self
+    }
+
+    /// What each phase of a request may take (R7).
+    pub fn bounds(mut self, bounds: Bounds) -> Self {
+        self.settings.bounds = bounds;
+        self
+    }
+
+    /// For how long a 404 means "not yet" as long as nothing was ever there (R3). Default 10 s.
+    pub fn grace(mut self, grace: Duration) -> Self {
+        self.settings.grace = grace;
+        self
+    }
+
+    /// The delays after failures (R8).
+    pub fn backoff(mut self, backoff: Backoff) -> Self {
+        self.settings.backoff = backoff;
+        self
+    }
+
+    /// Ends the read as [`Closed`](crate::End::Closed) once an outage has lasted so long, counted from its first failure
+    /// (R8). Default: it never gives up.
+    pub fn give_up_after(mut self, outage: Duration) -> Self {
+        self.settings.give_up = Some(outage);
+        self
+    }
+
+    /// A stream of the service that says when something changes. Each event leads to a look; the looks go on at
+    /// [`Settings::reread`] in any case, and follow each (re)connect: no event is trusted to be the only one.
+    pub fn push(mut self, push: Push) -> Self {
+        self.push = Some(push);
+        self
+    }
+
+    /// Reads JSON, and goes on to set up what depends on its type.
+    pub fn json<T: DeserializeOwned + Send + Sync + 'static>(self) -> Read<T> {
+        self.read(Expected::Json, |body| {
+            serde_json::from_slice(body).map_err(|e| format!("expected JSON of its type: {e}"))
+        })
+    }
+
+    /// Reads text.
+    pub fn text(self) -> Read<String> {
+        self.read(Expected::Text, |body| {
+            String::from_utf8(body.to_vec()).map_err(|_| "expected text in UTF-8".to_owned())
+        })
+    }
+
+    /// Reads what `decode` makes of a whole body, whatever its content type. An error says what was expected.
+    pub fn decoded<T: Send + Sync + 'static>(
+        self,
+        decode: impl Fn(&[u8]) -> Result<T, String> + Send + Sync + 'static,
+    ) -> Read<T> {
+        self.read(Expected::Bytes, decode)
+    }
+
+    /// Starts to read JSON in the background and returns at once: `json::<T>().observe()`.
+    ///
+    /// # Errors
+    /// What [`Read::observe`] says.
+    pub fn observe<T: DeserializeOwned + Send + Sync + 'static>(self) -> Result<Observable<T>, Error> {
+        self.json().observe()
+    }
+
+    fn read<T>(
+        self,
+        expected: Expected,
+        decode: impl Fn(&[u8]) -> Result<T, String> + Send + Sync + 'static,
+    ) -> Read<T> {
+        Read { get: self, expected, decode: Arc::new(decode), marks: None, pages: None }
+    }
+
+    fn refuse(&mut self, e: Error) {
+        self.refused.get_or_insert(e);
+    }
+
+    /// The agent and what sends its requests, checked.
+    pub(super) fn checked(&self, expected: Expected) -> Result<(Agent, Requester, Url), Error> {
+        if let Some(e) = &self.refused {
+            return Err(e.clone());
+        }
+        let url = check_url(&self.url)?;
+        let agent = match &self.agent {
+            Some(agent) => agent.clone(),
+            None => Agent::shared()?,
+        };
+        let env = agent.inner().env.clone();
+        let keeper = match &self.credentials {
+            Some(source) => Keeper::new(Arc::clone(source), env),
+            None => Keeper::none(env),
+        };
+        let mut headers = self.headers.clone();
+        let or_default = |headers: &mut HeaderMap, name: HeaderName, value: &'static str| {
+            headers.entry(name).or_insert(HeaderValue::from_static(value));
+        };
+        or_default(&mut headers, USER_AGENT, concat!("outlast/", env!("CARGO_PKG_VERSION")));
+        or_default(&mut headers, ACCEPT, expected.accept());
+        or_default(&mut headers, ACCEPT_ENCODING, expected.codings());
+        if let Some(wait) = self.settings.wait.map(|wait| wait.as_secs()).filter(|wait| *wait > 0)
+            && let Ok(value) = HeaderValue::try_from(format!("wait={wait}"))
+        {
+            headers.append("prefer", value);
+        }
+        let requester = Requester::new(&agent, keeper, headers);
+        Ok((agent, requester, url))
+    }
+}
+
+/// A URL that can be read.
+pub(super) fn check_url(text: &str) -> Result<Url, Error> {
+    let bad = |expected: &str| Error::invalid("url", expected);
+    let mut url = Url::parse(text).map_err(|e| bad("an absolute http:// or https:// URL").with_source(e))?;
+    if !matches!(url.scheme(), "http" | "https") {
+        return Err(bad("an http:// or https:// URL"));
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err(bad("no user or password; give a credential instead"));
+    }
+    url.set_fragment(None);
+    Ok(url)
+}
+
+impl fmt::Debug for Get {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let url = crate::connection::Endpoint::new(self.url.as_str());
+        f.debug_struct("Get").field("url", &url).field("settings", &self.settings).finish_non_exhaustive()
+    }
+}
+
+/// Whether an answer has a value, and where the next request continues: for services that hold a request open or page
+/// with a token.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Page {
+    /// It is a value. The next request has these query parameters beside those of the URL.
+    Value(Vec<(String, String)>),
+    /// It is none yet, such as the empty page of a long poll that ran out. The next request, made at once, has these
+    /// query parameters (FC-07).
+    Nothing(Vec<(String, String)>),
+}
+
+/// A read of values of type `T`, being set up.
+#[must_use = "nothing is read before it is observed"]
+pub struct Read<T> {
+    get: Get,
+    expected: Expected,
+    decode: Arc<poller::Decode<T>>,
+    marks: Option<Arc<poller::MarksOf<T>>>,
+    pages: Option<Arc<poller::Pages<T>>>,
+}
+
+impl<T: Send + Sync + 'static> Read<T> {
+    /// What a value says about its place among others: what is older than what is shown, or contradicts a terminal
+    /// state of the same attempt, is not shown (R4).
+    pub fn marks(mut self, marks: impl Fn(&T) -> Marks + Send + Sync + 'static) -> Self {
+        self.marks = Some(Arc::new(marks));
+        self
+    }
+
+    /// Whether an answer has a value, and where the next request continues.
+    pub fn pages(mut self, page: impl Fn(&T, &HeaderMap) -> Page + Send + Sync + 'static) -> Self {
+        self.pages = Some(Arc::new(page));
+        self
+    }
+
+    /// Starts to read in the background and returns at once.
+    ///
+    /// # Errors
+    /// When the URL or a header is malformed, outside a tokio runtime, or when no TLS can be had.
+    pub fn observe(self) -> Result<Observable<T>, Error> {
+        Ok(self.observe_with_looks()?.0)
+    }
+
+    /// The same, with each look at the service as it went: what is planned next is stated there.
+    ///
+    /// # Errors
+    /// What [`observe`](Self::observe) says.
+    pub fn observe_with_looks(self) -> Result<(Observable<T>, Observable<Look>), Error> {
+        let (agent, requester, url) = self.get.checked(self.expected)?;
+        let parts = Parts {
+            requester,
+            url,
+            expected: self.expected,
+            decode: self.decode,
+            marks: self.marks,
+            pages: self.pages,
+            settings: self.get.settings,
+            push: self.get.push,
+        };
+        Ok(poller::start(&agent, parts))
+    }
+}
+
+impl<T> Clone for Read<T> {
+    fn clone(&self) -> Self {
+        Self {
+            get: self.get.clone(),
+            expected: self.expected,
+            decode: Arc::clone(&self.decode),
+            marks: self.marks.clone(),
+            pages: self.pages.clone(),
+        }
+    }
+}
+
+impl<T> fmt::Debug for Read<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Read").field("get", &self.get).finish_non_exhaustive()
+    }
+}
+
+/// One look at a service.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Look {
+    /// Counts the requests of the read; 1 for the first.
+    pub number: u64,
+    /// The status of its answer; `None` if there was none.
+    pub status: Option<u16>,
+    /// When the next look is planned, from now: the interval that the read has chosen or that the service states, the
+    /// jitter included.
+    pub next: Duration,
+}

@@ -1,1 +1,442 @@
 //! Performs what the machine of a polled read says.
+
+use std::sync::Arc;
+
+use ::http::{HeaderMap, StatusCode};
+use bytes::Bytes;
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use tokio::sync::watch;
+use url::Url;
+
+use super::agent::Agent;
+use super::answer::{self, Asked, Body, Expected, Judgement};
+use super::budgets::Budget;
+use super::exchange::{Connection, Progress};
+use super::get::{Look, Page};
+use super::poll::{Action, Answer, Event, Machine, Marks, Settings};
+use super::push::{self, Happening, Push};
+use super::requester::{Allowed, Ask, Requester, Sent, Wanted, Wish};
+use super::told::Told;
+use super::validator::Validator;
+use crate::credential::{Refusals, Scope, Unheld, Verdict};
+use crate::env::{Alarm, Env};
+use crate::error::{Cause, Phase};
+use crate::machine::Machine as _;
+use crate::observe::machine::Shown;
+use crate::observe::{Observable, Publisher, channel};
+use crate::wire::Epoch;
+
+pub(super) type Decode<T> = dyn Fn(&[u8]) -> Result<T, String> + Send + Sync;
+pub(super) type MarksOf<T> = dyn Fn(&T) -> Marks + Send + Sync;
+pub(super) type Pages<T> = dyn Fn(&T, &HeaderMap) -> Page + Send + Sync;
+type Query = Vec<(String, String)>;
+
+/// How much of an error's body is read.
+const ERROR_BODY: usize = 16 << 10;
+
+/// A read, set up.
+pub(super) struct Parts<T> {
+    pub(super) requester: Requester,
+    pub(super) url: Url,
+    pub(super) expected: Expected,
+    pub(super) decode: Arc<Decode<T>>,
+    pub(super) marks: Option<Arc<MarksOf<T>>>,
+    pub(super) pages: Option<Arc<Pages<T>>>,
+    pub(super) settings: Settings,
+    pub(super) push: Option<Push>,
+}
+
+/// Starts to read. The task ends with its last observer, with an end of the read, or with the agent's runtime.
+pub(super) fn start<T: Send + Sync + 'static>(agent: &Agent, parts: Parts<T>) -> (Observable<T>, Observable<Look>) {
+    let (publisher, readings) = channel();
+    let (looks, seen) = channel();
+    let woke = agent.inner().woke.clone();
+    let runtime = agent.inner().runtime.clone();
+    drop(runtime.spawn(Poller::new(parts, publisher, looks, woke).run()));
+    (readings, seen)
+}
+
+struct Poller<T> {
+    env: Env,
+    requester: Requester,
+    url: Url,
+    expected: Expected,
+    reader: Reader<T>,
+    machine: Machine,
+    settings: Settings,
+    publisher: Publisher<T>,
+    looks: Publisher<Look>,
+    alarm: Alarm,
+    woke: watch::Receiver<u64>,
+    push: Option<Box<push::Stream>>,
+    wanted: Option<Box<Wanted>>,
+    allowed: Option<Box<Allowed>>,
+    flight: Option<Flight<T>>,
+    /// The value that was just decoded, until the machine says to show it.
+    taken: Option<Arc<T>>,
+    validator: Option<Validator>,
+    /// Where the next request continues.
+    query: Query,
+    refusals: Refusals,
+    budget: Option<Budget>,
+    number: u64,
+    status: Option<StatusCode>,
+    ended: bool,
+}
+
+/// Makes a value of a body.
+struct Reader<T> {
+    decode: Arc<Decode<T>>,
+    marks: Option<Arc<MarksOf<T>>>,
+    pages: Option<Arc<Pages<T>>>,
+}
+
+/// A request under way.
+struct Flight<T> {
+    outcome: BoxFuture<'static, Outcome<T>>,
+    phase: watch::Receiver<Phase>,
+}
+
+/// What a request came to.
+struct Outcome<T> {
+    allowed: Box<Allowed>,
+    status: Option<StatusCode>,
+    result: Result<Got<T>, (Cause, bool)>,
+}
+
+/// An answer, read to its end.
+struct Got<T> {
+    answer: Answer,
+    value: Option<Arc<T>>,
+    validator: Option<Validator>,
+    query: Option<Query>,
+    told: Told,
+}
+
+impl<T: Send + Sync + 'static> Poller<T> {
+    fn new(parts: Parts<T>, publisher: Publisher<T>, looks: Publisher<Look>, woke: watch::Receiver<u64>) -> Self {
+        let Parts { requester, url, expected, decode, marks, pages, settings, push } = parts;
+        let env = requester.env().clone();
+        let epoch = Epoch::new(env.ulid());
+        let machine = Machine::new(settings.clone(), epoch, env.now());
+        let push = push.map(|push| Box::new(push.open(&requester)));
+        Self {
+            alarm: Alarm::new(env.clone()),
+            env,
+            requester,
+            url,
+            expected,
+            reader: Reader { decode, marks, pages },
+            machine,
+            settings,
+            publisher,
+            looks,
+            woke,
+            push,
+            wanted: None,
+            allowed: None,
+            flight: None,
+            taken: None,
+            validator: None,
+            query: Query::new(),
+            refusals: Refusals::default(),
+            budget: None,
+            number: 0,
+            status: None,
+            ended: false,
+        }
+    }
+
+    async fn run(mut self) {
+        let unobserved = self.publisher.unobserved();
+        tokio::pin!(unobserved);
+        self.tell(Event::Start);
+        while !self.ended {
+            let deadline = self.machine.deadline();
+            tokio::select! {
+                wish = of(self.wanted.as_mut(), |wanted| wanted.next()) => self.on_wish(wish),
+                step = of(self.flight.as_mut(), Flight::next) => match step {
+                    Flown::Began(phase) => self.tell(Event::Began(phase)),
+                    Flown::Landed(outcome) => self.on_outcome(*outcome),
+                },
+                happening = of(self.push.as_mut(), |push| push.next()) => self.on_push(happening),
+                () = self.alarm.wait(deadline) => self.tell(Event::Tick),
+                Ok(()) = self.woke.changed() => self.tell(Event::Woke),
+                () = &mut unobserved => self.tell(Event::Close),
+            }
+        }
+    }
+
+    fn on_wish(&mut self, wish: Wish) {
+        match wish {
+            Wish::Held(until) => self.tell(Event::Held { until }),
+            Wish::Unheld(unheld) => {
+                self.wanted = None;
+                self.tell(match unheld {
+                    Unheld::Denied => Event::Denied,
+                    Unheld::Unavailable(cause) => Event::Failed { cause, again: false },
+                });
+            }
+            Wish::Allowed(allowed) => {
+                self.wanted = None;
+                if self.refusals.denied(allowed.held.generation) {
+                    return self.tell(Event::Denied);
+                }
+                self.budget = Some(allowed.budget.clone());
+                self.allowed = Some(allowed);
+                self.tell(Event::Permitted);
+            }
+        }
+    }
+
+    fn on_outcome(&mut self, outcome: Outcome<T>) {
+        self.flight = None;
+        let Outcome { allowed, status, result } = outcome;
+        self.status = status;
+        match result {
+            Err((cause, again)) => {
+                drop(allowed);
+                self.tell(Event::Failed { cause, again });
+            }
+            Ok(got) => {
+                self.judge_credential(&allowed, status, &got.answer);
+                drop(allowed);
+                if let Some(query) = got.query {
+                    self.query = query;
+                }
+                if got.value.is_some() {
+                    self.validator = got.validator;
+                }
+                self.taken = got.value;
+                let served = matches!(got.answer, Answer::Value(_) | Answer::Unchanged | Answer::Nothing);
+                let retry_after = if served { got.told.retry_after } else { got.told.wait() };
+                // A cache's freshness stretches the interval, but not beyond what the caller has set.
+                let fresh_for = got.told.fresh_for.map(|fresh| fresh.min(self.settings.pace.most));
+                let holds = fresh_for.max(got.told.poll_interval);
+                self.tell(Event::Answered { answer: got.answer, retry_after, holds });
+            }
+        }
+    }
+
+    /// R3: what the answer says about the credential.
+    fn judge_credential(&mut self, allowed: &Allowed, status: Option<StatusCode>, answer: &Answer) {
+        match answer {
+            Answer::Refused(generation) => {
+                let scope = if status == Some(StatusCode::UNAUTHORIZED) { Scope::Credential } else { Scope::Resource };
+                self.requester.keeper.refused(&allowed.held, scope);
+                if self.refusals.refused(self.env.instant(), *generation) == Verdict::Denied {
+                    tracing::debug!(url = %self.shown_url(), "the service refused the credential twice");
+                }
+            }
+            Answer::Value(_) | Answer::Unchanged => {
+                self.requester.keeper.accepted(&allowed.held);
+                self.refusals.accepted();
+            }
+            Answer::Nothing | Answer::Absent | Answer::Gone | Answer::Unserved(_) => {}
+        }
+    }
+
+    fn on_push(&mut self, happening: Happening) {
+        match happening {
+            Happening::Attached => self.tell(Event::Attached),
+            Happening::Detached(cause) => self.tell(Event::Detached(cause)),
+            Happening::Hint => self.tell(Event::Hint),
+            Happening::Value(body) => {
+                let decoded = (self.reader.decode)(&body).map_err(Arc::from).map(|value| {
+                    let marks = self.reader.marks(&value);
+                    self.taken = Some(Arc::new(value));
+                    marks
+                });
+                self.tell(Event::Pushed(decoded));
+            }
+        }
+    }
+
+    fn tell(&mut self, event: Event) {
+        let actions = self.machine.on_event(self.env.now(), event);
+        for action in actions {
+            match action {
+                Action::Want => {
+                    self.wanted = Some(Box::new(self.requester.want(&self.url, self.budget.clone())));
+                }
+                Action::Withdraw => {
+                    self.wanted = None;
+                    self.allowed = None;
+                }
+                Action::Send { validate, connection } => self.send(validate, connection),
+                Action::Abort => self.flight = None,
+                Action::Scheduled(next) => {
+                    let status = self.status.map(|status| status.as_u16());
+                    tracing::trace!(url = %self.shown_url(), ?next, "the next look is planned");
+                    self.looks.fresh(Look { number: self.number, status, next });
+                }
+                Action::Publish(shown) => {
+                    self.ended |= matches!(shown, Shown::Ended(_));
+                    self.publisher.show(shown, self.taken.take(), &self.env);
+                }
+            }
+        }
+        // What the machine did not take is not shown later.
+        self.taken = None;
+    }
+
+    fn send(&mut self, validate: bool, connection: Connection) {
+        let Some(allowed) = self.allowed.take() else { return };
+        self.number += 1;
+        let mut url = self.url.clone();
+        if !self.query.is_empty() {
+            continue_at(&mut url, &self.query);
+        }
+        let (progress, phase) = Progress::observed();
+        let validator = if validate { self.validator.clone() } else { None };
+        let ask = Ask { url, headers: HeaderMap::new(), validator, connection, progress };
+        let held = self.settings.wait.is_some() || self.reader.pages.is_some();
+        let look = look(self.requester.clone(), self.reader.clone(), allowed, ask, self.expected, held);
+        self.flight = Some(Flight { outcome: look.boxed(), phase });
+    }
+
+    fn shown_url(&self) -> crate::connection::Endpoint {
+        crate::connection::Endpoint::new(self.url.as_str())
+    }
+}
+
+/// Sets query parameters; those of the same names are replaced.
+fn continue_at(url: &mut Url, query: &Query) {
+    let kept: Query = url
+        .query_pairs()
+        .filter(|(name, _)| query.iter().all(|(set, _)| name != set))
+        .map(|(name, value)| (name.into_owned(), value.into_owned()))
+        .collect();
+    url.query_pairs_mut().clear().extend_pairs(kept.iter().chain(query));
+}
+
+/// The next step of something that may not be there; then never.
+async fn of<'a, S, F: Future>(source: Option<&'a mut S>, next: impl FnOnce(&'a mut S) -> F) -> F::Output {
+    match source {
+        Some(source) => next(source).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// What a request under way tells.
+enum Flown<T> {
+    Began(Phase),
+    Landed(Box<Outcome<T>>),
+}
+
+impl<T> Flight<T> {
+    /// Cancel safe.
+    async fn next(&mut self) -> Flown<T> {
+        tokio::select! {
+            biased; // a phase that is over when the answer is there needs no bound
+            outcome = &mut self.outcome => Flown::Landed(Box::new(outcome)),
+            Ok(()) = self.phase.changed() => Flown::Began(*self.phase.borrow_and_update()),
+        }
+    }
+}
+
+/// One look: sends, judges, reads, decodes. Unbounded in time; the machine bounds each phase.
+async fn look<T: Send + Sync + 'static>(
+    requester: Requester,
+    reader: Reader<T>,
+    allowed: Box<Allowed>,
+    ask: Ask,
+    expected: Expected,
+    held: bool,
+) -> Outcome<T> {
+    let progress = ask.progress.clone();
+    let sent = match requester.send(&allowed, ask).await {
+        Ok(sent) => sent,
+        Err(unsent) => return Outcome { allowed, status: None, result: Err(unsent.cause()) },
+    };
+    let status = Some(sent.answer.status);
+    let mut asked = Asked::new(expected, allowed.held.generation);
+    asked.validated = sent.validated;
+    asked.held = held;
+    asked.elsewhere = sent.elsewhere;
+    let result = read(&reader, &allowed, sent, asked, &progress).await;
+    Outcome { allowed, status, result }
+}
+
+async fn read<T: Send + Sync + 'static>(
+    reader: &Reader<T>,
+    allowed: &Allowed,
+    sent: Sent,
+    asked: Asked,
+    progress: &Progress,
+) -> Result<Got<T>, (Cause, bool)> {
+    let Sent { mut answer, mut told, url, .. } = sent;
+    let given = |answer, told| Got { answer, value: None, validator: None, query: None, told };
+    match answer::judge(answer.status, &answer.headers, &told, asked) {
+        Judgement::Given(Answer::Refused(generation)) if answer.status == StatusCode::FORBIDDEN => {
+            // Some say only in the body that it is for the rate.
+            let body = beginning(&mut answer, progress).await;
+            if !answer::speaks_of_rate(&body) {
+                return Ok(given(Answer::Refused(generation), told));
+            }
+            told.throttled = true;
+            allowed.told(&told);
+            let retry_after = told.wait().unwrap_or_default();
+            Ok(given(Answer::Unserved(Cause::RateLimited { retry_after }), told))
+        }
+        Judgement::Given(known) => {
+            // Read to its end where it is short, so that the connection can be used again.
+            beginning(&mut answer, progress).await;
+            Ok(given(known, told))
+        }
+        Judgement::Read => {
+            let mut body = Body::of(&answer.headers, answer::MAX_BODY).map_err(|cause| (cause, false))?;
+            progress.begins(Phase::Idle);
+            while let Some(chunk) = answer.chunk().await.map_err(|failure| (failure.cause(), false))? {
+                progress.begins(Phase::Idle);
+                body.push(chunk).map_err(|cause| (cause, false))?;
+            }
+            let body = body.finish().map_err(|cause| (cause, false))?;
+            let validator = Validator::learn(&url, allowed.held.generation, &answer.headers);
+            Ok(reader.read(&body, &answer.headers, validator, told))
+        }
+    }
+}
+
+/// The beginning of a body, as far as it comes.
+async fn beginning(answer: &mut super::exchange::Answer, progress: &Progress) -> Vec<u8> {
+    let mut body = Vec::new();
+    progress.begins(Phase::Idle);
+    while body.len() < ERROR_BODY
+        && let Ok(Some(chunk)) = answer.chunk().await
+    {
+        progress.begins(Phase::Idle);
+        body.extend_from_slice(&chunk);
+    }
+    body
+}
+
+impl<T: Send + Sync + 'static> Reader<T> {
+    fn read(&self, body: &Bytes, headers: &HeaderMap, validator: Option<Validator>, told: Told) -> Got<T> {
+        let value = match (self.decode)(body) {
+            Ok(value) => value,
+            Err(detail) => {
+                let answer = Answer::Unserved(Cause::Undecodable { detail: detail.into() });
+                return Got { answer, value: None, validator: None, query: None, told };
+            }
+        };
+        let (answer, query) = match self.pages.as_ref().map(|pages| pages(&value, headers)) {
+            Some(Page::Nothing(query)) => (Answer::Nothing, Some(query)),
+            Some(Page::Value(query)) => (Answer::Value(self.marks(&value)), Some(query)),
+            None => (Answer::Value(self.marks(&value)), None),
+        };
+        let value = matches!(answer, Answer::Value(_)).then(|| Arc::new(value));
+        Got { answer, value, validator, query, told }
+    }
+
+    fn marks(&self, value: &T) -> Marks {
+        self.marks.as_ref().map(|marks| marks(value)).unwrap_or_default()
+    }
+}
+
+impl<T> Clone for Reader<T> {
+    fn clone(&self) -> Self {
+        Self { decode: Arc::clone(&self.decode), marks: self.marks.clone(), pages: self.pages.clone() }
+    }
+}

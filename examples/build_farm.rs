@@ -28,6 +28,7 @@ mod view;
 mod witness;
 mod worker;
 
+use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -45,8 +46,9 @@ use verdict::{INTERRUPTED, NO_VERDICT, USAGE};
 /// How long the display has for its last word after a second Ctrl-C.
 const LAST_WORD: Duration = Duration::from_secs(1);
 
-fn main() -> ExitCode {
-    let code = match cli::parse(std::env::args_os().skip(1)) {
+/// Plays the story, or one of its processes, as the arguments say.
+pub(crate) fn main(args: Vec<OsString>) -> ExitCode {
+    let code = match cli::parse(args) {
         Ok(Request::Help) => {
             print!("{}", cli::HELP);
             Ok(0)
