@@ -43,12 +43,16 @@
 //! ```
 
 mod clock;
+mod exchange;
 mod life;
 mod net;
 mod pipe;
 mod relay;
+mod script;
 
 pub use clock::{SimulatedClock, env};
+pub use exchange::SimulatedExchange;
 pub use life::{Life, serve_connection};
 pub use net::{Listener, Net};
 pub use relay::{Fault, Relay};
+pub use script::{Asked, Reply, Script, StreamHandle};
