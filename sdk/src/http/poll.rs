@@ -1,5 +1,59 @@
 //! The decisions of a polled read: one pure machine for each.
+//!
+//! At any time it is in one of five states, and in each but the last something is armed or wanted (R7):
+//!
+//! | state | armed | left by |
+//! |---|---|---|
+//! | new | its first tick, at once | `Start`: wanting |
+//! | idle | the next look | that look is due, or something urges it: wanting |
+//! | wanting: the budget was asked for one request | the budget's timer | `Permitted`: sending |
+//! | sending: one request under way | the bound of its phase | an answer, a failure, a stall: idle or wanting |
+//! | ended | nothing | nothing |
+//!
+//! What an answer leads to:
+//!
+//! | answer | shown | next look |
+//! |---|---|---|
+//! | a value that is not older | fresh (R5) | after the interval |
+//! | unchanged, to a request that named the value; the same value | fresh | after the interval; at once if the service held the request |
+//! | unchanged otherwise | stale, undecodable | whole, after a backoff step (FC-21) |
+//! | nothing, after the service held the request | fresh, if a value is held | at once |
+//! | nothing, sooner | fresh, if the request named the value | whole, after a backoff step (FC-07, FC-19) |
+//! | a value of a lower attempt, or of a lower version | stale, behind (R4) | after a backoff step |
+//! | a value that reopens a terminal of the same attempt | stale, behind (R10, FC-88) | after a backoff step |
+//! | the same, where the service reopens or counts no attempts | fresh, once a second answer a second later says so again | a second later |
+//! | anything that a pushed value overtook | nothing | after a backoff step (FC-88) |
+//! | absent, a value was seen | stale, not yet visible | a second later; absent again ends it as gone |
+//! | absent, none was seen | loading, not yet visible | within a second; once the grace is used up it ends as gone (FC-14) |
+//! | gone | ended, gone (R3) | |
+//! | refused | stale, unauthorized | in one to two seconds; `Denied` ends it (R3) |
+//! | unserved, failed, stalled | stale (R1) | after max(`Retry-After`, backoff) (R8, FC-55) |
+//! | failed and worth another connection, once in a look | nothing | at once on a fresh one (FC-90) |
+//!
+//! A stream of events beside it:
+//!
+//! | event | does |
+//! |---|---|
+//! | attached | looks at once; the interval is then the slow one; what is pushed counts once a look that started later has confirmed (R5, FC-17) |
+//! | hint | one look, however many hints (at most one for each shortest interval) |
+//! | pushed, counting and not older | fresh at once; an answer under way counts no more (FC-88) |
+//! | pushed otherwise | as a hint |
+//! | detached | looks again soon; fresh stays fresh, and the interval is again that of the pace |
+//! | woke | looks at once on a fresh connection, one under way is abandoned; a `Retry-After` is kept (R7) |
+//!
+//! # For a driver
+//!
+//! - `Start` once; then every event as it happens, and `Tick` at the machine's deadline.
+//! - After `Want` the budget is asked. It says `Permitted` once, and `Held` before if there is a time to wait for.
+//! - After `Send` the first phase is taken to be [`Phase::FirstByte`](crate::Phase::FirstByte); `Began` says when another
+//!   begins, `Began(Idle)` at the head and at each piece of the body. It ends with one `Answered` or `Failed`, or with
+//!   `Abort`, after which neither may come.
+//! - With `validate` the request names the validator that came with the value *that is shown*. Without a validator at hand
+//!   the request names none, and a 304 to it is [`Answer::Unserved`]. Without `validate` no validator is sent, so that the
+//!   service answers at once and with the whole value, also where `validate` would make a long poll.
 
+mod machine;
 mod vocabulary;
 
+pub use machine::Machine;
 pub use vocabulary::{Action, Answer, Bounds, Event, Generation, Marks, Pace, Settings};

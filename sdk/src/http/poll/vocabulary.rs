@@ -99,6 +99,8 @@ pub struct Bounds {
     pub first_byte: Duration,
     /// Between two pieces of the body. Default 10 s.
     pub idle: Duration,
+    /// From the head of the answer to the end of its body, however steadily it drips. Default 60 s.
+    pub body: Duration,
 }
 
 impl Default for Bounds {
@@ -112,6 +114,7 @@ impl Default for Bounds {
             write: Duration::from_secs(10),
             first_byte: Duration::from_secs(15),
             idle: Duration::from_secs(10),
+            body: Duration::from_secs(60),
         }
     }
 }
@@ -156,6 +159,8 @@ impl Marks {
 pub enum Answer {
     /// A value that could be decoded.
     Value(Marks),
+    /// A whole value that equals, byte by byte, the one that is shown. It confirms it and is no change.
+    Same,
     /// The value that the request named is the current one: 304.
     Unchanged,
     /// The time for which the request was held is over and nothing has happened, or a page without a result came: no

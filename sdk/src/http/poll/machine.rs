@@ -1,0 +1,700 @@
+//! The polled read's decisions; the tables are in the [module above](super).
+
+mod absence;
+mod face;
+#[cfg(test)]
+mod model;
+mod order;
+#[cfg(test)]
+mod tests;
+
+use std::time::Duration;
+
+use self::absence::Absence;
+use self::face::Face;
+use self::order::Place;
+use super::vocabulary::{Action, Answer, Event, Marks, Settings};
+use crate::error::{Cause, Phase};
+use crate::http::exchange::Connection;
+use crate::machine::{Actions, Monotonic, Now};
+use crate::observe::End;
+use crate::observe::machine::Shown;
+use crate::wire::{Cursor, Epoch};
+
+/// The least time between two requests for one reason, whatever the settings and the draw.
+const LEAST: Duration = Duration::from_millis(10);
+
+/// The longest time that a service's hint is kept to: a mistyped one must not silence a read for good.
+const LONGEST: Duration = Duration::from_secs(24 * 3600);
+
+/// How long what contradicts the value shown must last before it is believed: that what was over goes on (FC-88), or that
+/// what was seen is no more.
+const CONFIRM: Duration = Duration::from_secs(1);
+
+/// The longest time between two looks for what is not visible yet.
+const ABSENT_STEP: Duration = Duration::from_secs(1);
+
+/// The least time before a refused credential, or another one, is tried; and at most that much more.
+const REFUSED: Duration = Duration::from_secs(1);
+
+/// After a clock's jump has led to a look, no other jump does so for this long: a clock that flaps must not become a loop.
+const BETWEEN_WAKES: Duration = Duration::from_secs(5);
+
+/// A polled read. See the [module](super).
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Machine {
+    settings: Settings,
+    epoch: Epoch,
+    state: State,
+    /// The number of the last request, or of the last pushed value that was shown.
+    count: u64,
+    held: Option<Held>,
+    face: Face,
+    /// Since when the value has been the same.
+    changed: Monotonic,
+    outage: Option<Outage>,
+    /// Since when no answer was a good one: the backoff grows with it. Unlike an outage, it lasts while a service answers
+    /// with what is of no use.
+    rough: Option<Monotonic>,
+    absence: Absence,
+    /// When an answer first said that what is over goes on.
+    reopening: Option<Monotonic>,
+    stream: Stream,
+    /// Before when the service does not want to be asked (R8, FC-55).
+    hold: Monotonic,
+    /// When a look out of turn was made last, or will be.
+    urged: Option<Monotonic>,
+    /// When a clock's jump last led to a look, or will.
+    woken: Option<Monotonic>,
+    /// Whether something happened after the request under way was sent that its answer may not show.
+    again: bool,
+    /// Whether the service may be another life of itself, whose `unchanged` says nothing (FC-21).
+    doubted: bool,
+    /// Which connection the next request may use.
+    connection: Connection,
+}
+
+/// The value shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Held {
+    /// The highest that was shown.
+    marks: Marks,
+    /// Whether it was pushed: then there is no validator for it.
+    pushed: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Outage {
+    since: Monotonic,
+    /// Whether a request was sent after the first failure (FC-45).
+    retried: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Stream {
+    Down,
+    Up {
+        /// Requests of a higher number were sent while it was up.
+        after: u64,
+        /// Whether one of them was answered (R5).
+        confirmed: bool,
+    },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum State {
+    New {
+        since: Monotonic,
+    },
+    Idle {
+        /// The next look.
+        at: Monotonic,
+        /// The next look in its turn; `at` is no later.
+        due: Monotonic,
+    },
+    Wanting {
+        /// When this look is due in its turn.
+        due: Monotonic,
+        /// Before when the budget permits nothing; `None` once that is shown.
+        held: Option<Monotonic>,
+        /// Whether this is the second attempt of one look (FC-90).
+        second: bool,
+    },
+    Sending(Flight),
+    Ended,
+}
+
+/// The request under way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Flight {
+    number: u64,
+    validate: bool,
+    second: bool,
+    sent: Monotonic,
+    phase: Phase,
+    bound: Duration,
+    by: Monotonic,
+    /// When the body must have come to its end.
+    body_by: Option<Monotonic>,
+    /// Whether a pushed value was shown since it was sent (FC-88).
+    overtaken: bool,
+}
+
+impl Flight {
+    /// What expires next: the phase, its bound, and when.
+    fn timer(&self, body: Duration) -> (Phase, Duration, Monotonic) {
+        match self.body_by {
+            Some(by) if by < self.by => (self.phase, body, by),
+            Some(_) | None => (self.phase, self.bound, self.by),
+        }
+    }
+}
+
+impl crate::machine::Machine for Machine {
+    type Event = Event;
+    type Action = Action;
+
+    fn on_event(&mut self, now: Now, event: Event) -> Actions<Action> {
+        let mut out = Actions::new();
+        match self.state {
+            State::Ended => {}
+            State::New { .. } | State::Idle { .. } | State::Wanting { .. } | State::Sending(_) => {
+                self.take(now, event, &mut out);
+            }
+        }
+        out
+    }
+
+    fn deadline(&self) -> Option<Monotonic> {
+        match self.state {
+            State::New { since } => Some(since),
+            State::Idle { at, .. } => Some(self.gives_up_at().map_or(at, |end| end.min(at))),
+            State::Wanting { due, held, .. } => held.map(|_| due).into_iter().chain(self.gives_up_at()).min(),
+            State::Sending(flight) => Some(flight.timer(self.settings.bounds.body).2),
+            State::Ended => None,
+        }
+    }
+}
+
+impl Machine {
+    /// A read that has not begun, and shows [`Shown::Loading`] without a cause.
+    /// Its cursors are of `epoch`, one for each machine.
+    pub fn new(settings: Settings, epoch: Epoch, now: Now) -> Self {
+        Self {
+            settings,
+            epoch,
+            state: State::New { since: now.instant },
+            count: 0,
+            held: None,
+            face: Face::new(now.instant),
+            changed: now.instant,
+            outage: None,
+            rough: None,
+            absence: Absence::default(),
+            reopening: None,
+            stream: Stream::Down,
+            hold: now.instant,
+            urged: None,
+            woken: None,
+            again: false,
+            doubted: false,
+            connection: Connection::Any,
+        }
+    }
+
+    /// Whether nothing follows.
+    pub fn is_ended(&self) -> bool {
+        matches!(self.state, State::Ended)
+    }
+
+    fn take(&mut self, now: Now, event: Event, out: &mut Actions<Action>) {
+        match event {
+            Event::Start => {
+                if let State::New { .. } = self.state {
+                    self.want(now.instant, false, out);
+                }
+            }
+            Event::Permitted => {
+                if let State::Wanting { second, .. } = self.state {
+                    self.send(now, second, out);
+                }
+            }
+            Event::Held { until } => {
+                if let State::Wanting { due, second, .. } = self.state {
+                    self.state = State::Wanting { due, held: Some(until), second };
+                    self.show_held(now, out);
+                }
+            }
+            Event::Began(phase) => {
+                if let State::Sending(flight) = self.state {
+                    self.began(now, flight, phase);
+                }
+            }
+            Event::Answered { answer, retry_after, holds } => {
+                if let State::Sending(flight) = self.state {
+                    self.hold = now.instant + retry_after.unwrap_or_default().min(LONGEST);
+                    self.answered(now, flight, answer, holds.unwrap_or_default().min(LONGEST), out);
+                }
+            }
+            Event::Failed { cause, again } => {
+                if let State::Sending(flight) = self.state {
+                    if again && !flight.second {
+                        // The service may have restarted between two requests on one connection (FC-21).
+                        self.doubted = true;
+                        self.connection = Connection::Fresh;
+                        self.want(now.instant, true, out);
+                    } else {
+                        self.fail(now, cause, out);
+                    }
+                }
+            }
+            Event::Denied => self.end(End::Denied, out),
+            Event::Attached => {
+                self.stream = Stream::Up { after: self.count, confirmed: false };
+                self.urge(now, now.instant, out);
+            }
+            Event::Detached(cause) => {
+                tracing::debug!(%cause, "the stream of events is down");
+                self.stream = Stream::Down;
+                // What happened while it went down is told by nobody else; and not all look at one instant (FC-48).
+                self.urge(now, now.instant + now.jitter(self.least()), out);
+            }
+            Event::Hint => self.urge(now, now.instant, out),
+            Event::Pushed(pushed) => self.pushed(now, pushed.ok(), out),
+            Event::Woke => self.woke(now, out),
+            Event::Close => self.end(End::Closed, out),
+            Event::Tick => self.tick(now, out),
+        }
+    }
+
+    fn tick(&mut self, now: Now, out: &mut Actions<Action>) {
+        match self.state {
+            State::New { .. } => self.want(now.instant, false, out),
+            State::Idle { .. } | State::Wanting { .. } if self.gives_up_at().is_some_and(|at| at <= now.instant) => {
+                self.end(End::Closed, out);
+            }
+            State::Idle { at, due } => {
+                if at <= now.instant {
+                    self.want(due, false, out);
+                }
+            }
+            State::Wanting { .. } => self.show_held(now, out),
+            State::Sending(flight) => {
+                let (phase, bound, by) = flight.timer(self.settings.bounds.body);
+                if by <= now.instant {
+                    out.push(Action::Abort);
+                    self.fail(now, Cause::Stalled { phase, bound }, out);
+                }
+            }
+            State::Ended => {}
+        }
+    }
+
+    fn want(&mut self, due: Monotonic, second: bool, out: &mut Actions<Action>) {
+        // Whatever has happened until now happened before this request.
+        self.again = false;
+        self.state = State::Wanting { due, held: None, second };
+        out.push(Action::Want);
+    }
+
+    fn send(&mut self, now: Now, second: bool, out: &mut Actions<Action>) {
+        self.count += 1;
+        if let Some(outage) = &mut self.outage {
+            outage.retried = true;
+        }
+        let validate = self.may_validate();
+        let connection = std::mem::replace(&mut self.connection, Connection::Any);
+        let (phase, bound) = (Phase::FirstByte, self.bound(Phase::FirstByte));
+        self.state = State::Sending(Flight {
+            number: self.count,
+            validate,
+            second,
+            sent: now.instant,
+            phase,
+            bound,
+            by: now.instant + bound,
+            body_by: None,
+            overtaken: false,
+        });
+        out.push(Action::Send { validate, connection });
+    }
+
+    /// Whether the request may name the value that is shown. Not after a failure: the service may be another life of
+    /// itself, which takes the name for one of its own (FC-21). And not where a long poll would keep back what is needed now.
+    fn may_validate(&self) -> bool {
+        let awaited = match self.stream {
+            Stream::Down => false,
+            Stream::Up { confirmed, .. } => !confirmed,
+        };
+        let now = !self.face.is_fresh() || awaited;
+        self.held.is_some_and(|held| !held.pushed) && !self.doubted && !(now && self.settings.wait.is_some())
+    }
+
+    fn began(&mut self, now: Now, flight: Flight, phase: Phase) {
+        let bound = self.bound(phase);
+        let body_by = match phase {
+            Phase::Idle => Some(flight.body_by.unwrap_or(now.instant + self.settings.bounds.body)),
+            // A redirect's next request.
+            Phase::Discover
+            | Phase::Resolve
+            | Phase::Connect
+            | Phase::Tls
+            | Phase::Upgrade
+            | Phase::Welcome
+            | Phase::FirstByte
+            | Phase::Write
+            | Phase::Credential => None,
+        };
+        self.state = State::Sending(Flight { phase, bound, by: now.instant + bound, body_by, ..flight });
+    }
+
+    fn bound(&self, phase: Phase) -> Duration {
+        let bounds = &self.settings.bounds;
+        match phase {
+            Phase::Discover | Phase::Resolve => bounds.resolve,
+            Phase::Connect => bounds.connect,
+            Phase::Tls => bounds.tls,
+            Phase::Upgrade | Phase::Welcome | Phase::FirstByte => {
+                bounds.first_byte.saturating_add(self.settings.wait.unwrap_or_default())
+            }
+            Phase::Idle => bounds.idle,
+            Phase::Write => bounds.write,
+            Phase::Credential => bounds.credential,
+        }
+    }
+
+    fn answered(&mut self, now: Now, flight: Flight, answer: Answer, holds: Duration, out: &mut Actions<Action>) {
+        match answer {
+            Answer::Refused(_) => self.fail_for(now, Cause::Unauthorized, REFUSED + now.jitter(REFUSED), out),
+            Answer::Unserved(cause) => self.fail(now, cause, out),
+            Answer::Value(marks) if !flight.overtaken || self.is_provably_later(marks) => {
+                self.value(now, flight, marks, holds, out);
+            }
+            Answer::Value(_) | Answer::Same | Answer::Unchanged | Answer::Nothing | Answer::Absent | Answer::Gone
+                if flight.overtaken =>
+            {
+                self.overtaken(now, out);
+            }
+            Answer::Value(marks) => self.value(now, flight, marks, holds, out),
+            Answer::Unchanged if flight.validate => self.unchanged(now, flight, holds, out),
+            Answer::Same if self.held.is_some() => self.unchanged(now, flight, holds, out),
+            Answer::Unchanged | Answer::Same => {
+                self.fail(now, Cause::Undecodable { detail: "expected a value, got `unchanged`".into() }, out);
+            }
+            Answer::Nothing => self.nothing(now, flight, holds, out),
+            Answer::Absent => self.absent(now, out),
+            Answer::Gone => self.end_with(End::Gone, out),
+        }
+    }
+
+    fn is_provably_later(&self, marks: Marks) -> bool {
+        self.held.is_some_and(|held| order::is_provably_later(held.marks, marks))
+    }
+
+    fn value(&mut self, now: Now, flight: Flight, marks: Marks, holds: Duration, out: &mut Actions<Action>) {
+        let place = self.held.map_or(Place::Next { changed: true }, |held| order::place(held.marks, marks));
+        let changed = match place {
+            Place::Next { changed } => changed,
+            Place::Before => return self.behind(now, Duration::ZERO, out),
+            Place::Reopens { same_attempt: true } if !self.settings.reopens => {
+                return self.behind(now, Duration::ZERO, out);
+            }
+            Place::Reopens { .. } => {
+                let said = now.instant.since(*self.reopening.get_or_insert(now.instant));
+                if said < CONFIRM {
+                    return self.behind(now, CONFIRM.saturating_sub(said), out);
+                }
+                true
+            }
+        };
+        self.hold_value(now, marks, changed, false);
+        self.confirm(flight.number, true, out);
+        self.rest_for_interval(now, holds, out);
+    }
+
+    fn unchanged(&mut self, now: Now, flight: Flight, holds: Duration, out: &mut Actions<Action>) {
+        if let Some(held) = &mut self.held {
+            held.pushed = false;
+        }
+        self.confirm(flight.number, false, out);
+        if flight.validate && self.was_held_open(now, flight) {
+            // The service waited for a change until its time was over: the long poll goes on.
+            self.rest_to_continue(now, flight, holds, out);
+        } else {
+            self.rest_for_interval(now, holds, out);
+        }
+    }
+
+    fn nothing(&mut self, now: Now, flight: Flight, holds: Duration, out: &mut Actions<Action>) {
+        self.outage = None;
+        self.absence = Absence::default();
+        let waited = self.was_held_open(now, flight);
+        let rough = self.rough.take();
+        if self.held.is_some() && (flight.validate || waited) {
+            self.confirm(flight.number, false, out);
+        }
+        if waited {
+            self.rest_to_continue(now, flight, holds, out);
+        } else {
+            self.rough = rough.or(Some(now.instant));
+            // A service that answers a resumption with nothing at once may not know what to resume (FC-19).
+            self.doubted = true;
+            let delay = self.backoff(now);
+            self.rest(now, now.instant + delay.max(holds), out);
+        }
+    }
+
+    /// Whether the service held the request open as it was asked to, and did not answer at once. It may keep to a shorter
+    /// time than it was asked for.
+    fn was_held_open(&self, now: Now, flight: Flight) -> bool {
+        self.settings.wait.is_some_and(|wait| now.instant.since(flight.sent) >= (wait / 2).min(self.least()))
+    }
+
+    /// A long poll goes on at once, and starts no more often than the pace permits.
+    fn rest_to_continue(&mut self, now: Now, flight: Flight, holds: Duration, out: &mut Actions<Action>) {
+        self.rest(now, (now.instant + holds).max(flight.sent + self.least()), out);
+    }
+
+    fn absent(&mut self, now: Now, out: &mut Actions<Action>) {
+        self.outage = None;
+        self.rough = None;
+        self.doubted = true;
+        let confirmed = self.absence.confirm(now.instant);
+        let (needed, step) = match self.held {
+            // A proxy in front of a service that restarts answers 404 as well.
+            Some(_) => (CONFIRM, CONFIRM),
+            None => (self.settings.grace, ABSENT_STEP.saturating_sub(now.jitter(ABSENT_STEP / 2))),
+        };
+        if confirmed >= needed {
+            return self.end_with(End::Gone, out);
+        }
+        self.doubt(now, Cause::NotYetVisible, out);
+        let step = step.min(needed.saturating_sub(confirmed)).max(LEAST);
+        self.rest(now, now.instant + step, out);
+    }
+
+    /// The answer was asked for before the value that is shown was pushed (FC-88).
+    fn overtaken(&mut self, now: Now, out: &mut Actions<Action>) {
+        self.outage = None;
+        // A stream that is faster than the requests must not turn each of its values into one.
+        self.rough.get_or_insert(now.instant);
+        self.again = false;
+        let at = self.urgent_at(now.instant).max(now.instant + self.backoff(now));
+        self.urged = Some(at);
+        self.rest(now, at, out);
+    }
+
+    /// The answer is older than what is shown (R4): it is not shown, and the read is made again no sooner than `least`.
+    fn behind(&mut self, now: Now, least: Duration, out: &mut Actions<Action>) {
+        self.outage = None;
+        self.absence = Absence::default();
+        self.rough.get_or_insert(now.instant);
+        self.doubt(now, Cause::Behind, out);
+        let delay = self.backoff(now).max(least);
+        self.again = false;
+        self.rest(now, now.instant + delay, out);
+    }
+
+    fn fail(&mut self, now: Now, cause: Cause, out: &mut Actions<Action>) {
+        self.rough.get_or_insert(now.instant);
+        let delay = self.backoff(now);
+        self.fail_for(now, cause, delay, out);
+    }
+
+    /// No answer of use; the next look is after `delay`, or after what the service asked for.
+    fn fail_for(&mut self, now: Now, cause: Cause, delay: Duration, out: &mut Actions<Action>) {
+        self.rough.get_or_insert(now.instant);
+        self.outage.get_or_insert(Outage { since: now.instant, retried: false });
+        self.absence.interrupt(self.held.is_some());
+        // The connection is of no use, though it may look so. Of a write too: nobody takes what is written.
+        let suspect = matches!(
+            cause,
+            Cause::Dropped { .. } | Cause::Stalled { phase: Phase::FirstByte | Phase::Idle | Phase::Write, .. }
+        );
+        self.connection = if suspect { Connection::Fresh } else { Connection::Any };
+        // A service that counts requests has not restarted.
+        self.doubted |= !matches!(cause, Cause::RateLimited { .. });
+        if self.gives_up_at().is_some_and(|at| at <= now.instant) {
+            return self.end_with(End::Closed, out);
+        }
+        self.doubt(now, cause, out);
+        self.again = false;
+        self.rest(now, now.instant + delay, out);
+    }
+
+    /// When the outage has lasted for as long as the caller bears. Never before one retry (FC-45).
+    fn gives_up_at(&self) -> Option<Monotonic> {
+        let outage = self.outage.filter(|outage| outage.retried)?;
+        self.settings.give_up.map(|bears| outage.since + bears)
+    }
+
+    fn pushed(&mut self, now: Now, marks: Option<Marks>, out: &mut Actions<Action>) {
+        let counts = match self.stream {
+            Stream::Down => false,
+            Stream::Up { confirmed, .. } => confirmed,
+        };
+        let next = self.held.zip(marks).filter(|_| counts).map(|(held, marks)| (marks, order::place(held.marks, marks)));
+        match next {
+            Some((marks, Place::Next { changed })) => {
+                self.hold_value(now, marks, changed, true);
+                self.count += 1;
+                self.outage = None;
+                self.absence = Absence::default();
+                self.reopening = None;
+                out.push(Action::Publish(self.face.confirm(self.cursor(self.count), true)));
+                if let State::Sending(flight) = &mut self.state {
+                    flight.overtaken = true;
+                }
+            }
+            // An event may come late. What the service answers decides.
+            Some((_, Place::Before | Place::Reopens { .. })) | None => self.urge(now, now.instant, out),
+        }
+    }
+
+    fn woke(&mut self, now: Now, out: &mut Actions<Action>) {
+        self.doubted = true;
+        self.connection = Connection::Fresh;
+        let at = self.woken.map_or(now.instant, |woken| now.instant.max(woken + BETWEEN_WAKES));
+        match self.state {
+            State::Idle { at: next, due } => {
+                let at = at.max(self.hold);
+                if at < next {
+                    self.woken = Some(at);
+                    self.idle(now, at, due, out);
+                }
+            }
+            State::Sending(_) if at <= now.instant => {
+                self.woken = Some(at);
+                out.push(Action::Abort);
+                self.want(now.instant, false, out);
+            }
+            State::Sending(_) => self.again = true,
+            State::New { .. } | State::Wanting { .. } | State::Ended => {}
+        }
+    }
+
+    /// Looks out of turn at `from`, or as soon after it as the pace and the service permit.
+    fn urge(&mut self, now: Now, from: Monotonic, out: &mut Actions<Action>) {
+        match self.state {
+            State::Idle { at, due } => {
+                let soon = self.urgent_at(from).max(self.hold);
+                if soon < at {
+                    self.urged = Some(soon);
+                    self.idle(now, soon, due, out);
+                }
+            }
+            // The answer may be older than this.
+            State::Sending(_) => self.again = true,
+            // The request starts later than this.
+            State::New { .. } | State::Wanting { .. } | State::Ended => {}
+        }
+    }
+
+    fn urgent_at(&self, from: Monotonic) -> Monotonic {
+        self.urged.map_or(from, |urged| from.max(urged + self.least()))
+    }
+
+    fn least(&self) -> Duration {
+        self.settings.pace.least.max(LEAST)
+    }
+
+    fn backoff(&self, now: Now) -> Duration {
+        let rough = self.rough.map_or(Duration::ZERO, |since| now.instant.since(since));
+        self.settings.backoff.delay(&now, rough, Duration::ZERO).max(LEAST)
+    }
+
+    fn rest_for_interval(&mut self, now: Now, holds: Duration, out: &mut Actions<Action>) {
+        let pace = self.settings.pace;
+        let interval = match self.stream {
+            Stream::Up { .. } => self.settings.reread,
+            Stream::Down => {
+                let unchanged = now.instant.since(self.changed);
+                (unchanged / pace.share.max(1)).min(pace.most).max(pace.least)
+            }
+        };
+        let interval = interval.saturating_sub(now.jitter(interval / 10)).max(LEAST);
+        // What the service states is a floor that no jitter goes under.
+        self.rest(now, now.instant + interval.max(holds), out);
+    }
+
+    /// The next look in its turn is at `due`, or when the service permits it, and sooner if something calls for another one.
+    fn rest(&mut self, now: Now, due: Monotonic, out: &mut Actions<Action>) {
+        let due = due.max(self.hold);
+        let soon = self.urgent_at(now.instant).max(self.hold);
+        if self.again && soon < due {
+            self.urged = Some(soon);
+            self.idle(now, soon, due, out);
+        } else {
+            self.idle(now, due, due, out);
+        }
+    }
+
+    fn idle(&mut self, now: Now, at: Monotonic, due: Monotonic, out: &mut Actions<Action>) {
+        self.again = false;
+        if at <= now.instant {
+            self.want(due, false, out);
+        } else {
+            self.state = State::Idle { at, due };
+            out.push(Action::Scheduled(at.since(now.instant)));
+        }
+    }
+
+    fn hold_value(&mut self, now: Now, marks: Marks, changed: bool, pushed: bool) {
+        let marks = order::raise(self.held.map(|held| held.marks), marks);
+        self.held = Some(Held { marks, pushed });
+        if changed {
+            self.changed = now.instant;
+        }
+    }
+
+    /// The answer to request `number` says that the value is the current one.
+    fn confirm(&mut self, number: u64, take: bool, out: &mut Actions<Action>) {
+        self.outage = None;
+        self.rough = None;
+        self.absence = Absence::default();
+        self.reopening = None;
+        self.doubted = false;
+        match &mut self.stream {
+            Stream::Down => {}
+            Stream::Up { after, confirmed } => *confirmed |= number > *after,
+        }
+        out.push(Action::Publish(self.face.confirm(self.cursor(number), take)));
+    }
+
+    fn cursor(&self, count: u64) -> Cursor {
+        Cursor::Epoch { epoch: self.epoch, count }
+    }
+
+    fn doubt(&mut self, now: Now, cause: Cause, out: &mut Actions<Action>) {
+        let not_before = (self.hold > now.instant).then_some(self.hold);
+        out.extend(self.face.doubt(now.instant, cause, not_before).map(Action::Publish));
+    }
+
+    /// Shows that the budget permits no look, once one is due (R9).
+    fn show_held(&mut self, now: Now, out: &mut Actions<Action>) {
+        let State::Wanting { due, held: Some(until), second } = self.state else { return };
+        if due > now.instant {
+            return;
+        }
+        self.state = State::Wanting { due, held: None, second };
+        if until > now.instant {
+            let cause = Cause::RateLimited { retry_after: until.since(now.instant) };
+            out.extend(self.face.doubt(now.instant, cause, Some(until)).map(Action::Publish));
+        }
+    }
+
+    fn end(&mut self, end: End, out: &mut Actions<Action>) {
+        match self.state {
+            State::Wanting { .. } => out.push(Action::Withdraw),
+            State::Sending(_) => out.push(Action::Abort),
+            State::New { .. } | State::Idle { .. } | State::Ended => {}
+        }
+        self.end_with(end, out);
+    }
+
+    /// Ends it when no request is under way.
+    fn end_with(&mut self, end: End, out: &mut Actions<Action>) {
+        self.state = State::Ended;
+        out.push(Action::Publish(Shown::Ended(end)));
+    }
+}
