@@ -1,9 +1,77 @@
 //! Credentials from a command.
 
+use std::ffi::{OsStr, OsString};
+use std::fmt;
+use std::io;
+use std::process::Stdio;
 use std::sync::Arc;
 
-use super::Credential;
+use tokio::io::AsyncReadExt as _;
+
+use super::source::{MOST, Origin, Source, Text, room};
 use crate::error::Error;
 
-/// Makes a credential of the text that a source gave, without the white space around it.
-pub(crate) type Make = Arc<dyn Fn(&str) -> Result<Credential, Error> + Send + Sync>;
+/// Credentials from what `program` prints with `args`, run anew each time: `gh auth token`, `vault read -field=token ..`.
+///
+/// No shell is involved. Its input is empty, its errors are not shown: when it fails, only its name and its exit status are
+/// told, so run it by hand to see more. It is killed when it is not needed any more, and when it prints more than 64 KiB.
+/// Programs that it starts itself are not killed, and it has not answered while one of them keeps its output open.
+///
+/// Put no secret among `args`: every user of the machine can read them.
+pub fn command<A: Into<OsString>>(program: impl Into<OsString>, args: impl IntoIterator<Item = A>) -> Source {
+    let args = args.into_iter().map(Into::into).collect();
+    Source::new(Origin::Command(Command { program: program.into(), args }))
+}
+
+#[derive(Clone)]
+pub(super) struct Command {
+    program: OsString,
+    args: Arc<[OsString]>,
+}
+
+impl Command {
+    pub(super) async fn bytes(&self) -> Result<Text, Error> {
+        let failed = |e: &dyn fmt::Display| Error::unavailable(format!("{self}: {e}"));
+        let (bytes, status) = run(&self.program, &self.args).await.map_err(|e| failed(&e))?;
+        match status {
+            None => Err(failed(&format_args!("more than {MOST} bytes"))),
+            Some(status) if !status.success() => Err(failed(&status)),
+            Some(status) if bytes.trim_ascii().is_empty() => Err(failed(&format_args!("printed nothing, {status}"))),
+            Some(_) => Ok(bytes),
+        }
+    }
+}
+
+/// What it printed, and how it ended: `None` where it was killed for printing too much.
+async fn run(program: &OsStr, args: &[OsString]) -> io::Result<(Text, Option<std::process::ExitStatus>)> {
+    let mut child = tokio::process::Command::new(program)
+        .args(args)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .kill_on_drop(true)
+        .spawn()?;
+    let mut bytes = room();
+    if let Some(stdout) = child.stdout.take() {
+        stdout.take(MOST as u64 + 1).read_to_end(&mut *bytes).await?;
+    }
+    if bytes.len() > MOST {
+        child.kill().await?;
+        return Ok((bytes, None));
+    }
+    let status = child.wait().await?;
+    Ok((bytes, Some(status)))
+}
+
+impl fmt::Debug for Command {
+    /// Without the arguments: somebody may have put a secret there all the same.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Command").field("program", &self.program).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Display for Command {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "command {}", self.program.display())
+    }
+}

@@ -1,9 +1,56 @@
 //! Credentials from a file.
 
+use std::fmt;
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::Credential;
+use tokio::sync::Semaphore;
+
+use super::source::{MOST, Origin, Source, Text, room};
 use crate::error::Error;
 
-/// Makes a credential of the text that a source gave, without the white space around it.
-pub(crate) type Make = Arc<dyn Fn(&str) -> Result<Credential, Error> + Send + Sync>;
+/// Credentials from the file at `path`, which is read anew each time, so a token that is renewed there is found.
+///
+/// At most 64 KiB. Whoever renews it replaces the file (a rename over it), as Kubernetes does with its secrets: a file that is
+/// written in place can be read half.
+pub fn file(path: impl Into<PathBuf>) -> Source {
+    Source::new(Origin::File(File { path: path.into().into(), turn: Arc::new(Semaphore::new(1)) }))
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct File {
+    path: Arc<Path>,
+    /// A read of a path that hangs (a dead network mount, a pipe without a writer) cannot be taken back. The next one waits
+    /// for it rather than block one more thread.
+    turn: Arc<Semaphore>,
+}
+
+impl File {
+    pub(super) async fn bytes(&self) -> Result<Text, Error> {
+        let failed = |e: &dyn fmt::Display| Error::unavailable(format!("{self}: {e}"));
+        let turn = Arc::clone(&self.turn).acquire_owned().await.map_err(|e| failed(&e))?;
+        let path = Arc::clone(&self.path);
+        let read = tokio::task::spawn_blocking(move || {
+            let _turn = turn;
+            read(&path)
+        });
+        let bytes = read.await.map_err(|_| failed(&"the read was abandoned"))?.map_err(|e| failed(&e))?;
+        if bytes.len() > MOST {
+            return Err(failed(&format_args!("more than {MOST} bytes")));
+        }
+        Ok(bytes)
+    }
+}
+
+fn read(path: &Path) -> io::Result<Text> {
+    let mut bytes = room();
+    std::fs::File::open(path)?.take(MOST as u64 + 1).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+impl fmt::Display for File {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "file {}", self.path.display())
+    }
+}
