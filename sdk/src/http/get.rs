@@ -11,6 +11,7 @@ use url::Url;
 
 use super::agent::Agent;
 use super::answer::Expected;
+use super::decode;
 use super::poll::{Bounds, Marks, Pace, Settings};
 use super::poller::{self, Parts};
 use super::push::Push;
@@ -95,7 +96,7 @@ impl Get {
     }
 
     /// Asks the service to hold each request open for so long, until something changes: `Prefer: wait` (RFC 7240, 4.3).
-    /// Whole seconds. A service that does not know it answers at once, and is polled.
+    /// Whole seconds. It is asked once there is a value to compare with, or a [page](Read::pages) to continue. A service that does not know it answers at once, and is polled.
     pub fn wait(mut self, wait: Duration) -> Self {
         self.settings.wait = Some(wait);
         self
@@ -191,16 +192,11 @@ impl Get {
             None => Keeper::none(env),
         };
         let mut headers = self.headers.clone();
-        let or_default = |headers: &mut HeaderMap, name: HeaderName, value: &'static str| {
-            headers.entry(name).or_insert(HeaderValue::from_static(value));
-        };
-        or_default(&mut headers, USER_AGENT, concat!("outlast/", env!("CARGO_PKG_VERSION")));
-        or_default(&mut headers, ACCEPT, expected.accept());
-        or_default(&mut headers, ACCEPT_ENCODING, expected.codings());
-        if let Some(wait) = self.settings.wait.map(|wait| wait.as_secs()).filter(|wait| *wait > 0)
-            && let Ok(value) = HeaderValue::try_from(format!("wait={wait}"))
+        let agent_name = HeaderValue::from_static(concat!("outlast/", env!("CARGO_PKG_VERSION")));
+        for (name, value) in
+            [(USER_AGENT, agent_name), (ACCEPT, expected.accept()), (ACCEPT_ENCODING, decode::ACCEPTED)]
         {
-            headers.append("prefer", value);
+            headers.entry(name).or_insert(value);
         }
         let requester = Requester::new(&agent, keeper, headers);
         Ok((agent, requester, url))

@@ -1,8 +1,9 @@
 //! Performs what the machine of a polled read says.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use ::http::{HeaderMap, StatusCode};
+use ::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use bytes::Bytes;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
@@ -31,6 +32,8 @@ pub(super) type Decode<T> = dyn Fn(&[u8]) -> Result<T, String> + Send + Sync;
 pub(super) type MarksOf<T> = dyn Fn(&T) -> Marks + Send + Sync;
 pub(super) type Pages<T> = dyn Fn(&T, &HeaderMap) -> Page + Send + Sync;
 type Query = Vec<(String, String)>;
+
+const PREFER: HeaderName = HeaderName::from_static("prefer");
 
 /// How much of an error's body is read.
 const ERROR_BODY: usize = 16 << 10;
@@ -73,8 +76,9 @@ struct Poller<T> {
     wanted: Option<Box<Wanted>>,
     allowed: Option<Box<Allowed>>,
     flight: Option<Flight<T>>,
-    /// The value that was just decoded, until the machine says to show it.
-    taken: Option<Arc<T>>,
+    /// The value that was just decoded and its validator, until the machine says to show it.
+    taken: Option<(Arc<T>, Option<Validator>)>,
+    /// Of the value that is shown.
     validator: Option<Validator>,
     /// Where the next request continues.
     query: Query,
@@ -205,10 +209,7 @@ impl<T: Send + Sync + 'static> Poller<T> {
                 if let Some(query) = got.query {
                     self.query = query;
                 }
-                if got.value.is_some() {
-                    self.validator = got.validator;
-                }
-                self.taken = got.value;
+                self.taken = got.value.map(|value| (value, got.validator));
                 let served = matches!(got.answer, Answer::Value(_) | Answer::Unchanged | Answer::Nothing);
                 let retry_after = if served { got.told.retry_after } else { got.told.wait() };
                 // A cache's freshness stretches the interval, but not beyond what the caller has set.
@@ -245,7 +246,7 @@ impl<T: Send + Sync + 'static> Poller<T> {
             Happening::Value(body) => {
                 let decoded = (self.reader.decode)(&body).map_err(Arc::from).map(|value| {
                     let marks = self.reader.marks(&value);
-                    self.taken = Some(Arc::new(value));
+                    self.taken = Some((Arc::new(value), None));
                     marks
                 });
                 self.tell(Event::Pushed(decoded));
@@ -273,7 +274,13 @@ impl<T: Send + Sync + 'static> Poller<T> {
                 }
                 Action::Publish(shown) => {
                     self.ended |= matches!(shown, Shown::Ended(_));
-                    self.publisher.show(shown, self.taken.take(), &self.env);
+                    let mut value = None;
+                    if matches!(shown, Shown::Fresh { take: true, .. })
+                        && let Some((taken, validator)) = self.taken.take()
+                    {
+                        (value, self.validator) = (Some(taken), validator);
+                    }
+                    self.publisher.show(shown, value, &self.env);
                 }
             }
         }
@@ -290,8 +297,12 @@ impl<T: Send + Sync + 'static> Poller<T> {
         }
         let (progress, phase) = Progress::observed();
         let validator = if validate { self.validator.clone() } else { None };
-        let ask = Ask { url, headers: HeaderMap::new(), validator, connection, progress };
-        let held = self.settings.wait.is_some() || self.reader.pages.is_some();
+        // Only what names a state, or a page, is held open until something changes; anything else is answered at once.
+        let continues = validator.is_some() || !self.query.is_empty();
+        let prefer = self.settings.wait.filter(|_| continues).and_then(prefer);
+        let held = prefer.is_some() || !self.query.is_empty();
+        let headers = prefer.map(|value| (PREFER, value)).into_iter().collect();
+        let ask = Ask { url, headers, validator, connection, progress };
         let look = look(self.requester.clone(), self.reader.clone(), allowed, ask, self.expected, held);
         self.flight = Some(Flight { outcome: look.boxed(), phase });
     }
@@ -299,6 +310,12 @@ impl<T: Send + Sync + 'static> Poller<T> {
     fn shown_url(&self) -> crate::connection::Endpoint {
         crate::connection::Endpoint::new(self.url.as_str())
     }
+}
+
+/// `Prefer: wait` (RFC 7240, 4.3): whole seconds.
+fn prefer(wait: Duration) -> Option<HeaderValue> {
+    let seconds = Some(wait.as_secs()).filter(|seconds| *seconds > 0)?;
+    HeaderValue::try_from(format!("wait={seconds}")).ok()
 }
 
 /// Sets query parameters; those of the same names are replaced.
