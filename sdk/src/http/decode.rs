@@ -39,6 +39,8 @@ pub(crate) struct Decoder {
 struct Layer {
     coding: Coding,
     input: Bytes,
+    /// Where a piece is put together; what leaves is as long as it is, so that small pieces stay small.
+    piece: Vec<u8>,
     /// Whether the last piece was full, so that more may come out without further input.
     more: bool,
     began: bool,
@@ -75,7 +77,7 @@ impl Decoder {
                     "deflate" => Coding::Deflate(Deflate::new()),
                     _ => return Err(unknown(&fields::shown(name, 40))),
                 };
-                layers.push(Layer { coding, input: Bytes::new(), more: false, began: false, out: 0 });
+                layers.push(Layer::of(coding));
             }
         }
         if layers.len() > MOST_CODINGS {
@@ -187,11 +189,14 @@ fn pull(layers: &mut [Layer], at: usize, limit: u64) -> Result<Option<Bytes>, Ca
 }
 
 impl Layer {
+    fn of(coding: Coding) -> Self {
+        Self { coding, input: Bytes::new(), piece: vec![0; PIECE], more: false, began: false, out: 0 }
+    }
+
     fn advance(&mut self, limit: u64) -> Result<Option<Bytes>, Cause> {
-        let mut piece = BytesMut::zeroed(PIECE);
         let mut filled = 0;
         self.began |= !self.input.is_empty();
-        while let Some(free) = piece.get_mut(filled..).filter(|free| !free.is_empty()) {
+        while let Some(free) = self.piece.get_mut(filled..).filter(|free| !free.is_empty()) {
             let step = self.coding.step(&self.input, free)?;
             let _ = self.input.split_to(step.consumed);
             filled += step.produced;
@@ -205,8 +210,7 @@ impl Layer {
         self.more = filled == PIECE;
         // Every layer is bounded: a bomb may unfold into codings that come to nothing.
         count(&mut self.out, filled, limit)?;
-        piece.truncate(filled);
-        Ok((filled > 0).then(|| piece.freeze()))
+        Ok(self.piece.get(..filled).filter(|piece| !piece.is_empty()).map(Bytes::copy_from_slice))
     }
 }
 

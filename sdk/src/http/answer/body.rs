@@ -22,7 +22,10 @@ pub(super) const EMPTY: &str = "expected application/json, got an empty body";
 pub(crate) struct Body {
     completeness: Completeness,
     decoder: Decoder,
-    pieces: Vec<Bytes>,
+    /// The first piece, which often is the only one and then not copied.
+    first: Option<Bytes>,
+    /// All pieces, once there are more.
+    whole: BytesMut,
 }
 
 impl Body {
@@ -35,7 +38,7 @@ impl Body {
         if let Some(length) = completeness.announced().filter(|length| *length > limit) {
             return Err(undecodable(format!("expected a body of at most {limit} bytes, got one of {length}")));
         }
-        Ok(Self { completeness, decoder: Decoder::of(headers, limit)?, pieces: Vec::new() })
+        Ok(Self { completeness, decoder: Decoder::of(headers, limit)?, first: None, whole: BytesMut::new() })
     }
 
     /// Takes the next piece, as it came.
@@ -45,7 +48,14 @@ impl Body {
     pub(crate) fn push(&mut self, chunk: Bytes) -> Result<(), Cause> {
         self.completeness.took(chunk.len())?;
         for piece in self.decoder.push(chunk) {
-            self.pieces.push(piece?);
+            let piece = piece?;
+            if self.first.is_none() && self.whole.is_empty() {
+                self.first = Some(piece);
+                continue;
+            }
+            // Copied, and not kept as they are: a small piece may hold on to a large buffer.
+            self.whole.extend_from_slice(&self.first.take().unwrap_or_default());
+            self.whole.extend_from_slice(&piece);
         }
         Ok(())
     }
@@ -57,14 +67,7 @@ impl Body {
     pub(crate) fn finish(mut self) -> Result<Bytes, Cause> {
         self.completeness.finish()?;
         self.decoder.finish()?;
-        if self.pieces.len() <= 1 {
-            return Ok(self.pieces.pop().unwrap_or_default());
-        }
-        let mut whole = BytesMut::with_capacity(self.pieces.iter().map(Bytes::len).sum());
-        for piece in &self.pieces {
-            whole.extend_from_slice(piece);
-        }
-        Ok(whole.freeze())
+        Ok(self.first.unwrap_or_else(|| self.whole.freeze()))
     }
 }
 

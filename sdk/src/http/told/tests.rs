@@ -164,8 +164,7 @@ fn the_earlier_drafts() {
     assert_eq!(windows(&policies), [window("default", Some(10), 9, 60)], "the first is the one that counts");
     let docker = [("ratelimit-limit", "100;w=21600"), ("ratelimit-remaining", "76;w=21600")];
     assert_eq!(windows(&docker), [window("default", Some(100), 76, 21600)]);
-    let by_policy =
-        [("ratelimit-limit", "50"), ("ratelimit-remaining", "9"), ("ratelimit-policy", "10;w=1, 50;w=120")];
+    let by_policy = [("ratelimit-limit", "50"), ("ratelimit-remaining", "9"), ("ratelimit-policy", "10;w=1, 50;w=120")];
     assert_eq!(windows(&by_policy), [window("default", Some(50), 9, 120)]);
 }
 
@@ -235,11 +234,8 @@ fn several_windows_side_by_side() {
     let expected = [window("default", Some(200), 180, 42), window("user", Some(50), 0, 12)];
     assert_eq!(windows(&buildkite), expected);
     assert!(told(403, &buildkite).throttled);
-    let lists = [
-        ("x-ratelimit-limit", "10, 1000"),
-        ("x-ratelimit-remaining", "3, 900"),
-        ("x-ratelimit-reset", "5, 3000"),
-    ];
+    let lists =
+        [("x-ratelimit-limit", "10, 1000"), ("x-ratelimit-remaining", "3, 900"), ("x-ratelimit-reset", "5, 3000")];
     let expected = [window("default", Some(10), 3, 5), window("default-2", Some(1000), 900, 3000)];
     assert_eq!(windows(&lists), expected);
     let okta = [("x-rate-limit-limit", "600"), ("x-rate-limit-remaining", "598"), ("x-rate-limit-reset", "784111797")];
@@ -363,9 +359,8 @@ fn hostile() -> impl Strategy<Value = HeaderMap> {
     ]);
     let bytes = prop::collection::vec(any::<u8>(), 0..40);
     let shaped = "[-0-9.,;=\" \\\\a-z]{0,40}".prop_map(String::into_bytes);
-    let date = (0_u64..300_000_000_000).prop_map(|n| {
-        httpdate::fmt_http_date(std::time::UNIX_EPOCH + secs(n.min(253_402_300_799))).into_bytes()
-    });
+    let date = (0_u64..300_000_000_000)
+        .prop_map(|n| httpdate::fmt_http_date(std::time::UNIX_EPOCH + secs(n.min(253_402_300_799))).into_bytes());
     let value = prop_oneof![bytes, shaped, date, any::<i128>().prop_map(|n| n.to_string().into_bytes())];
     prop::collection::vec((name, value), 0..12).prop_map(|lines| {
         let mut map = HeaderMap::new();
