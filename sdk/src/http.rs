@@ -6,6 +6,7 @@ mod budgets;
 mod decode;
 pub mod exchange;
 pub mod feed;
+mod fields;
 mod get;
 pub mod pacing;
 pub mod poll;
@@ -15,6 +16,7 @@ pub mod push;
 mod redirect;
 pub mod sse;
 mod told;
+mod validator;
 
 pub use exchange::Exchange;
 pub use told::{Told, Window};

@@ -66,6 +66,11 @@ pub enum Cause {
         /// What was expected.
         detail: Arc<str>,
     },
+    /// The service redirects to where a read does not follow: from TLS to plain text, in a circle, to another scheme.
+    Misdirected {
+        /// Where to, without what may be secret in it.
+        detail: Arc<str>,
+    },
     /// The service does not know the resource yet (R3: inside the grace window).
     NotYetVisible,
     /// What the service shows is older than what was shown, or than what was asked for (R4).
@@ -133,6 +138,7 @@ impl fmt::Display for Cause {
             Self::Unavailable { detail } => write!(f, "service unavailable: {detail}"),
             Self::Refused { detail } => write!(f, "refused: {detail}"),
             Self::Undecodable { detail } => write!(f, "undecodable: {detail}"),
+            Self::Misdirected { detail } => write!(f, "misdirected: {detail}"),
             Self::NotYetVisible => f.write_str("not visible yet"),
             Self::Behind => f.write_str("behind"),
             Self::OtherLog => f.write_str("another log"),

@@ -1,9 +1,19 @@
 //! What the headers of an answer say about asking again. Pure.
 
+mod freshness;
+mod when;
+mod windows;
+
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What an answer says about asking again. The times are from its receipt.
+use ::http::header::RETRY_AFTER;
+use ::http::{HeaderMap, StatusCode};
+
+use super::fields;
+use crate::machine::Wall;
+
+/// What an answer says about asking again. The times are from its receipt, and none is longer than 24 h.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Told {
@@ -17,6 +27,52 @@ pub struct Told {
     pub poll_interval: Option<Duration>,
     /// How long the answer stays fresh by `Cache-Control` or `Expires`, less its `Age` (RFC 9111, 4.2).
     pub fresh_for: Option<Duration>,
+}
+
+impl Told {
+    /// What an answer of `status` with `headers`, received at `wall`, says. What cannot be read is left out.
+    ///
+    /// Dates are compared with the answer's own `Date`, where it has one, because the service's clock and ours differ;
+    /// else with `wall`.
+    pub fn of(status: StatusCode, headers: &HeaderMap, wall: Wall) -> Self {
+        let clock = when::Clock::of(headers, wall);
+        let windows = windows::of(headers, clock);
+        Self {
+            retry_after: retry_after(headers, clock),
+            throttled: is_throttled(status, headers, &windows),
+            poll_interval: fields::lines(headers, "x-poll-interval").filter_map(when::seconds).max(),
+            fresh_for: freshness::of(headers, clock),
+            windows,
+        }
+    }
+
+    /// How long the service asks to wait: `Retry-After`, else until the last of its used up windows starts anew.
+    pub(crate) fn wait(&self) -> Option<Duration> {
+        let used_up = self.windows.iter().filter(|window| window.remaining == 0);
+        self.retry_after.or_else(|| used_up.map(|window| window.reset).max())
+    }
+}
+
+/// The longest that any line of `Retry-After` asks for, in seconds or as a date (RFC 9110, 10.2.3).
+fn retry_after(headers: &HeaderMap, clock: when::Clock) -> Option<Duration> {
+    fields::lines(headers, RETRY_AFTER.as_str())
+        .filter_map(|line| match when::date(line) {
+            Some(date) => Some(clock.until(date)),
+            // Not what the RFC allows, but what proxies make of two lines.
+            None => fields::split(line, b',').into_iter().filter_map(when::seconds).max(),
+        })
+        .max()
+}
+
+fn is_throttled(status: StatusCode, headers: &HeaderMap, windows: &[Window]) -> bool {
+    // Whoever asks to come back later has not refused for good, even if it cannot be read when (FC-55).
+    let later = headers.contains_key(RETRY_AFTER);
+    match status {
+        StatusCode::TOO_MANY_REQUESTS => true,
+        StatusCode::SERVICE_UNAVAILABLE => later,
+        StatusCode::FORBIDDEN => later || windows.iter().any(|window| window.remaining == 0),
+        _ => false,
+    }
 }
 
 /// One window in which a service counts requests.
@@ -39,3 +95,6 @@ impl Window {
         Self { name: name.into(), limit, remaining, reset }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -284,6 +284,7 @@ fn loudness(cause: &Cause) -> u8 {
         | Cause::RateLimited { .. }
         | Cause::Unavailable { .. }
         | Cause::Refused { .. }
+        | Cause::Misdirected { .. }
         | Cause::Undecodable { .. } => 1,
         Cause::Connecting
         | Cause::Unresolved { .. }
