@@ -283,7 +283,9 @@ async fn a_pooled_connection_that_ends_under_a_request_is_closed_and_a_fresh_one
 async fn a_fresh_request_does_not_touch_the_pool() {
     let world = World::of([Reply::text("ok")]);
     let (a, b) = tokio::join!(world.head(), world.head());
-    (body(&mut a.unwrap()).await.unwrap(), body(&mut b.unwrap()).await.unwrap());
+    for answer in [a, b] {
+        body(&mut answer.unwrap()).await.unwrap();
+    }
     world.script.close_idle_on_next_request();
     body(&mut world.exchange.send(fresh("/run")).await.unwrap()).await.unwrap();
     assert_eq!((world.script.connections(), world.script.hung_up()), (3, 0));
