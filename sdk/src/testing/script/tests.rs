@@ -141,6 +141,15 @@ async fn a_request_can_be_waited_for() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_body_may_be_larger_than_what_the_network_holds() {
+    let large = Bytes::from(vec![b'x'; 1 << 20]);
+    let world = World::of([Reply::bytes(large.clone()), Reply::chunked([large.clone()]).ends()]);
+    assert_eq!(world.body().await.unwrap(), large);
+    assert_eq!(world.body().await.unwrap(), large);
+    assert_eq!(world.script.connections(), 1);
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_answer_comes_when_it_should() {
     let world = World::of([Reply::text("late").after(Duration::from_secs(30))]);
     let begun = Instant::now();
