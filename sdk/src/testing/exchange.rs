@@ -148,3 +148,6 @@ fn outgoing(request: &Request, target: &Target, whole: bool) -> Result<::http::R
     }
     Ok(outgoing)
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,7 +1,7 @@
 //! A service whose answers are written down in advance.
-#![expect(clippy::disallowed_methods, reason = "it says when it was asked")]
 
 mod life;
+mod line;
 mod parse;
 mod reply;
 
@@ -46,21 +46,14 @@ impl Script {
     ///
     /// A target is a path, with its query or without. One with the query goes before one without, whatever the method.
     pub fn replies(&self, target: &str, replies: impl IntoIterator<Item = Reply>) {
-        let mut replies: Vec<_> = replies.into_iter().collect();
-        replies.reverse();
-        let Some(first) = replies.pop() else {
-            self.shared.lock().answers.remove(target);
-            return;
-        };
-        let mut last = first;
-        let mut given = false;
-        self.on(target, move |_| {
-            if given && let Some(next) = replies.pop() {
-                last = next;
-            }
-            given = true;
-            last.clone()
-        });
+        let mut rest = replies.into_iter().collect::<Vec<_>>().into_iter();
+        match rest.next() {
+            Some(mut now) => self.on(target, move |_| match rest.next() {
+                Some(next) => std::mem::replace(&mut now, next),
+                None => now.clone(),
+            }),
+            None => drop(self.shared.lock().answers.remove(target)),
+        }
     }
 
     /// Answers requests for `target` as `answer` says. It replaces what `target` had before.
@@ -100,12 +93,12 @@ impl Script {
 
     /// How many connections were accepted so far, in all lives.
     pub fn connections(&self) -> u64 {
-        self.shared.lock().accepted
+        self.shared.lock().lines.accepted()
     }
 
     /// How many connections are open now.
     pub fn open(&self) -> usize {
-        self.shared.lock().open
+        self.shared.lock().lines.open()
     }
 
     /// Ends each connection that is open now and has had a request, exactly when its next request arrives and without
@@ -119,21 +112,32 @@ impl Script {
         self.shared.lock().hung_up
     }
 
-    /// `kill -9`: all connections end without another byte, and new ones are refused.
+    /// `kill -9`: all connections end at once without another byte, and new ones are refused.
     pub fn kill(&self) {
-        *self.life.lock().unwrap_or_else(PoisonError::into_inner) = JoinSet::new();
-        // The listener goes only when the runtime drops its task. A later listener takes its place at once, and goes.
+        // The old listener goes only when the runtime drops its task. Another takes its place at once, and goes.
         drop(self.net.listen(&self.address));
+        self.end();
     }
 
-    /// Starts another life on the same address, which ends the one before it.
+    /// Starts another life on the same address; one that goes on is killed.
     ///
     /// # Panics
     /// Outside a tokio runtime.
     pub fn revive(&self) {
-        let mut life = JoinSet::new();
-        life.spawn(life::run(self.net.listen(&self.address), Arc::clone(&self.shared)));
-        *self.life.lock().unwrap_or_else(PoisonError::into_inner) = life;
+        let listener = self.net.listen(&self.address);
+        self.end();
+        self.life().spawn(life::run(listener, Arc::clone(&self.shared)));
+    }
+
+    fn end(&self) {
+        *self.life() = JoinSet::new();
+        // Tasks go when the runtime comes to it; the connections of a dead process are gone at once.
+        let lines = self.shared.lock().lines.take();
+        lines.into_iter().for_each(line::End::cut);
+    }
+
+    fn life(&self) -> MutexGuard<'_, JoinSet<()>> {
+        self.life.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -197,7 +201,7 @@ impl fmt::Debug for Asked {
 
 type Answers = Arc<Mutex<dyn FnMut(&Asked) -> Reply + Send>>;
 
-/// What outlives a life.
+/// Everything but the tasks of a life.
 #[derive(Default)]
 struct Shared {
     state: Mutex<State>,
@@ -208,8 +212,7 @@ struct Shared {
 struct State {
     answers: HashMap<String, Answers>,
     asked: Vec<Asked>,
-    accepted: u64,
-    open: usize,
+    lines: line::Lines,
     /// How often the idle connections were told to end on their next request.
     distrusted: u64,
     hung_up: usize,

@@ -13,8 +13,7 @@ pub(super) fn before_the_head(target: &Target, e: &hyper::Error) -> Failure {
         Some(e) if e.is_library() => FailureKind::Malformed,
         Some(_) => FailureKind::Closed,
         None if e.is_parse() => FailureKind::Malformed,
-        None if e.is_user() => FailureKind::Request,
-        None => FailureKind::Closed,
+        None => FailureKind::Closed, // hyper's "user error" too: it is how a connection task that is gone shows
     };
     Failure::new(kind, detail(&target.authority, e))
 }
@@ -23,7 +22,7 @@ pub(super) fn before_the_head(target: &Target, e: &hyper::Error) -> Failure {
 pub(super) fn in_the_body(authority: &str, e: &hyper::Error) -> Failure {
     let malformed = match http2(e) {
         Some(e) => e.is_library(),
-        // hyper's decoder of chunks.
+        // This is how hyper's decoder of chunks speaks of what it cannot read.
         None => source::<io::Error>(e)
             .is_some_and(|e| matches!(e.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData)),
     };

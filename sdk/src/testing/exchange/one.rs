@@ -24,20 +24,25 @@ const IDLE: Duration = Duration::from_secs(90);
 
 /// The idle connections of each host and port.
 #[derive(Default)]
-pub(super) struct Pool(Mutex<HashMap<Arc<str>, Vec<(Instant, Line)>>>);
+pub(super) struct Pool(Mutex<HashMap<Arc<str>, Vec<Idle>>>);
+
+struct Idle {
+    since: Instant,
+    line: Line,
+}
 
 impl Pool {
     /// The newest that has not ended.
     fn take(&self, authority: &str) -> Option<Line> {
         let mut pool = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let idle = pool.get_mut(authority)?;
-        idle.retain(|(since, line)| since.elapsed() < IDLE && !line.sender.is_closed());
-        idle.pop().map(|(_, line)| line)
+        idle.retain(|idle| idle.since.elapsed() < IDLE && !idle.line.sender.is_closed());
+        idle.pop().map(|idle| idle.line)
     }
 
     fn put(&self, authority: Arc<str>, line: Line) {
         let mut pool = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        pool.entry(authority).or_default().push((Instant::now(), line));
+        pool.entry(authority).or_default().push(Idle { since: Instant::now(), line });
     }
 }
 
@@ -70,16 +75,13 @@ pub(super) async fn send(home: Weak<Shared>, network: Arc<dyn Network>, request:
         if line.sender.ready().await.is_err() && reused {
             continue; // it ended meanwhile, and nothing has been sent
         }
-        let failed = match line.sender.try_send_request(unsent).await {
+        let mut failed = match line.sender.try_send_request(unsent).await {
             Ok(answer) => return Ok(received(answer, Held { line, home, authority: target.authority })),
             Err(failed) => failed,
         };
-        unsent = match failed {
-            mut failed if reused => match failed.take_message() {
-                Some(message) => message, // not a byte of it was sent
-                None => return Err(failure::before_the_head(&target, failed.error())),
-            },
-            failed => return Err(failure::before_the_head(&target, failed.error())),
+        unsent = match failed.take_message() {
+            Some(message) if reused => message, // not a byte of it was sent
+            Some(_) | None => return Err(failure::before_the_head(&target, failed.error())),
         };
     }
 }

@@ -10,6 +10,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
+use super::line::End;
 use super::parse::{self, Parsed};
 use super::reply::{Act, Body, Head, Limit, Piece, Reply};
 use super::{Asked, Shared};
@@ -30,7 +31,7 @@ struct Over;
 
 /// One connection.
 struct Line {
-    io: Box<dyn Io>,
+    io: End,
     read: BytesMut,
     number: u64,
     shared: Arc<Shared>,
@@ -38,18 +39,13 @@ struct Line {
 
 impl Drop for Line {
     fn drop(&mut self) {
-        self.shared.lock().open -= 1;
+        self.shared.lock().lines.remove(self.number);
     }
 }
 
 impl Line {
     fn new(io: Box<dyn Io>, shared: Arc<Shared>) -> Self {
-        let number = {
-            let mut state = shared.lock();
-            state.accepted += 1;
-            state.open += 1;
-            state.accepted
-        };
+        let (number, io) = shared.lock().lines.accept(io);
         Self { io, read: BytesMut::new(), number, shared }
     }
 

@@ -52,3 +52,40 @@ fn head(bytes: &[u8]) -> Option<(Method, String, HeaderMap)> {
     }
     Some((method.parse().ok()?, target.to_owned(), headers))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_is_taken_once_it_is_whole_and_no_more_than_it() {
+        let bytes =
+            b"POST /run?a=b HTTP/1.1\r\nHost: ci.example\r\nContent-Length: 4\r\n\r\nbodyGET / HTTP/1.1\r\n\r\n";
+        let (mut buffer, mut first) = (BytesMut::new(), None);
+        for (at, byte) in bytes.iter().enumerate() {
+            buffer.extend_from_slice(&[*byte]);
+            if let Some(parsed) = take(&mut buffer).unwrap() {
+                first.get_or_insert((at, parsed));
+            }
+        }
+        let (at, parsed) = first.unwrap();
+        assert_eq!(&bytes[at + 1..at + 4], b"GET");
+        assert_eq!((parsed.method, &*parsed.target, &*parsed.body), (Method::POST, "/run?a=b", &b"body"[..]));
+        assert_eq!(parsed.headers["host"], "ci.example");
+        assert!(buffer.is_empty(), "the second was taken too");
+    }
+
+    #[test]
+    fn what_is_no_request_is_refused() {
+        for (bytes, status) in [
+            ("GET /\r\n\r\n", 400),
+            ("GET / HTTP/1.0\r\n\r\n", 400),
+            ("GET / HTTP/1.1\r\nno colon\r\n\r\n", 400),
+            ("GET / HTTP/1.1\r\ncontent-length: x\r\n\r\n", 400),
+            ("GET / HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n", 411),
+            (&"x".repeat(HEAD + 1), 431),
+        ] {
+            assert_eq!(take(&mut BytesMut::from(bytes)), Err(status), "{bytes:.80}");
+        }
+    }
+}
