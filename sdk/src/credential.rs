@@ -189,7 +189,7 @@ impl fmt::Debug for Credential {
 
 /// A source of credentials: asked at the start, before one expires, and after each refusal, with a bound of 5 s (R3).
 ///
-/// A [`Credential`] is its own source; [`variable`], [`file`] and [`command`] are others, and so is a closure that
+/// A [`Credential`] is its own source; [`variable()`], [`file()`] and [`command()`] are others, and so is a closure that
 /// returns a future of a credential. An error means that the source cannot be reached now: reads are stale meanwhile,
 /// nothing ends. The text of the error is shown as the cause, so it is to hold no secret.
 ///

@@ -53,7 +53,7 @@ async fn run(program: &OsStr, args: &[OsString]) -> io::Result<(Text, Option<std
         .spawn()?;
     let mut bytes = room();
     if let Some(stdout) = child.stdout.take() {
-        stdout.take(MOST as u64 + 1).read_to_end(&mut *bytes).await?;
+        stdout.take(MOST as u64 + 1).read_to_end(&mut bytes).await?;
     }
     if bytes.len() > MOST {
         child.kill().await?;

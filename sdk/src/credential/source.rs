@@ -17,7 +17,7 @@ use crate::error::Error;
 /// The most that a source may give: 64 KiB.
 pub(super) const MOST: usize = 64 << 10;
 
-/// A source that takes its text from a [variable](super::variable), a [file](super::file) or a [command](super::command).
+/// A source that takes its text from a [variable](super::variable()), a [file](super::file()) or a [command](super::command()).
 ///
 /// The text without the white space around it becomes a bearer token, unless the source is told otherwise. It is read anew
 /// each time that the source is asked. Text that is empty or cannot be made into a credential counts as a source that

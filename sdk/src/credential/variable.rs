@@ -10,8 +10,8 @@ use crate::error::Error;
 
 /// Credentials from the environment variable `name` of this process.
 ///
-/// The environment of a process seldom changes while it runs: for a token that is renewed, [`file`](super::file) and
-/// [`command`](super::command) are better. Programs that this one starts inherit the variable.
+/// The environment of a process seldom changes while it runs: for a token that is renewed, [`file`](super::file()) and
+/// [`command`](super::command()) are better. Programs that this one starts inherit the variable.
 pub fn variable(name: impl Into<OsString>) -> Source {
     Source::new(Origin::Variable(Variable { name: name.into() }))
 }

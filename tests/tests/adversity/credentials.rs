@@ -4,67 +4,85 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use outlast::Credential;
 use outlast::command::{Hold, Settlement};
 use outlast::key::Principal;
 use outlast::server::{Server, Unauthenticated};
 use outlast::testing::Life;
-use outlast::{End, Reading};
+use outlast::{Credential, Credentials, End, Reading, credential};
 use outlast_tests::{JobState, JobsClient, JobsServer, Workshop, World};
 use tokio::time::{sleep, timeout};
 
 use crate::support::HOUR;
 
-/// R3, FC-51: a token expires while the client is connected; the link drops; the source is asked once and the next
-/// dial is let in. Nothing ends.
-#[tokio::test(start_paused = true)]
-async fn fc51_an_expired_token_is_renewed() {
-    let world = World::new(4);
-    let valid = Arc::new(Mutex::new("one".to_owned()));
-    let serve = async |world: &World| {
-        let jobs = Workshop::new(world.log.clone());
-        let valid = Arc::clone(&valid);
-        let server = Server::builder(world.log.clone())
-            .env(world.env(1))
-            .authenticate(move |headers: &axum::http::HeaderMap| {
-                let given = headers.get("authorization").and_then(|v| v.to_str().ok()).unwrap_or_default().to_owned();
-                if given == format!("Bearer {}", valid.lock().unwrap()) {
-                    Ok(Principal::new("alice").unwrap())
-                } else {
-                    Err(Unauthenticated::Refused)
-                }
-            })
-            .project(jobs.projection())
-            .service(JobsServer::new(jobs))
-            .start()
-            .await
-            .unwrap();
-        Life::serve(&world.net, "jobs", server.router())
-    };
-    let asked = Arc::new(AtomicUsize::new(0));
-    let (source, count) = (Arc::clone(&valid), Arc::clone(&asked));
-    let client = world
-        .client("ws://jobs/")
-        .credential(move || {
-            count.fetch_add(1, Ordering::Relaxed);
-            let token = source.lock().unwrap().clone();
-            async move { Credential::bearer(token) }
+/// A service that lets in whoever has the token of the moment.
+async fn serve(world: &World, valid: &Arc<Mutex<String>>) -> Life {
+    let jobs = Workshop::new(world.log.clone());
+    let valid = Arc::clone(valid);
+    let server = Server::builder(world.log.clone())
+        .env(world.env(1))
+        .authenticate(move |headers: &axum::http::HeaderMap| {
+            let given = headers.get("authorization").and_then(|v| v.to_str().ok()).unwrap_or_default().to_owned();
+            if given == format!("Bearer {}", valid.lock().unwrap()) {
+                Ok(Principal::new("alice").unwrap())
+            } else {
+                Err(Unauthenticated::Refused)
+            }
         })
-        .open()
+        .project(jobs.projection())
+        .service(JobsServer::new(jobs))
+        .start()
+        .await
         .unwrap();
-    let life = serve(&world).await;
+    Life::serve(&world.net, "jobs", server.router())
+}
+
+/// A read and a write before and after the token `one` gave way to `two`. `renew` puts that where the client finds it.
+async fn outlasts_its_token(world: &World, credentials: impl Credentials, renew: impl FnOnce()) {
+    let valid = Arc::new(Mutex::new("one".to_owned()));
+    let client = world.client("ws://jobs/").credential(credentials).open().unwrap();
+    let life = serve(world, &valid).await;
     let jobs = JobsClient::new(&client);
     let job = jobs.job("a".into());
     jobs.bump("a".into()).await.unwrap();
     job.until(|job| job.bumps == 1).await.unwrap();
-    let before = asked.load(Ordering::Relaxed);
+    renew();
     "two".clone_into(&mut valid.lock().unwrap());
     life.kill();
     let bump = jobs.bump("a".into());
-    let _life = serve(&world).await;
+    let _life = serve(world, &valid).await;
     bump.await.unwrap();
     job.until(|job| job.bumps == 2).await.unwrap();
-    assert_eq!(asked.load(Ordering::Relaxed) - before, 1, "one refresh");
+}
+
+/// R3, FC-51: a token expires while the client is connected; the link drops; the source is asked once and the next
+/// dial is let in. Nothing ends.
+#[tokio::test(start_paused = true)]
+async fn fc51_an_expired_token_is_renewed() {
+    let token = Arc::new(Mutex::new("one"));
+    let asked = Arc::new(AtomicUsize::new(0));
+    let (source, count) = (Arc::clone(&token), Arc::clone(&asked));
+    let credentials = move || {
+        count.fetch_add(1, Ordering::Relaxed);
+        let token = *source.lock().unwrap();
+        async move { Credential::bearer(token) }
+    };
+    let before = Arc::new(AtomicUsize::new(0));
+    let renew = || {
+        before.store(asked.load(Ordering::Relaxed), Ordering::Relaxed);
+        *token.lock().unwrap() = "two";
+    };
+    outlasts_its_token(&World::new(4), credentials, renew).await;
+    assert_eq!(asked.load(Ordering::Relaxed) - before.load(Ordering::Relaxed), 1, "one refresh");
+}
+
+/// FC-51: the same with a token in a file, which is replaced.
+#[tokio::test(start_paused = true)]
+async fn fc51_a_token_is_renewed_in_its_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("token");
+    std::fs::write(&path, "one\n").unwrap();
+    let renew = || std::fs::write(&path, "two\n").unwrap();
+    outlasts_its_token(&World::new(5), credential::file(&path), renew).await;
 }
 
 /// K1, R3: principals; a denied credential, and its recovery.

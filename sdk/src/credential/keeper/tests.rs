@@ -1,3 +1,5 @@
+#![expect(clippy::disallowed_methods, reason = "a test waits in virtual time")]
+
 use std::collections::HashSet;
 use std::future::pending;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
