@@ -17,4 +17,5 @@ pub mod sse;
 mod told;
 
 pub use exchange::Exchange;
+pub use pool::{Pool, PoolBuilder};
 pub use told::{Told, Window};
