@@ -19,4 +19,5 @@ mod told;
 mod validator;
 
 pub use exchange::Exchange;
+pub use pool::{Pool, PoolBuilder};
 pub use told::{Told, Window};

@@ -7,7 +7,7 @@ mod meter;
 #[cfg(feature = "client")]
 mod network;
 #[cfg(feature = "client")]
-mod tls;
+pub(crate) mod tls;
 #[cfg(feature = "client")]
 mod websocket;
 

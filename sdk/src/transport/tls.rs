@@ -3,9 +3,15 @@
 use std::sync::Arc;
 
 use rustls::ClientConfig;
+#[cfg(feature = "http")]
+use rustls::RootCertStore;
+use rustls::client::WantsClientCert;
 use rustls::crypto::CryptoProvider;
+#[cfg(feature = "http")]
+use rustls::pki_types::PrivateKeyDer;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{ConfigBuilder, WantsVerifier};
 use rustls_platform_verifier::Verifier;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
@@ -27,20 +33,7 @@ pub(crate) struct Tls {
 impl Tls {
     /// Trusts what the platform trusts, and the certificates in `extra_roots` (PEM).
     pub(crate) fn new(extra_roots: &[u8]) -> Result<Self, Error> {
-        let roots: Vec<CertificateDer<'static>> = CertificateDer::pem_slice_iter(extra_roots)
-            .collect::<Result<_, _>>()
-            .map_err(|e| Error::invalid("root_certificates", "certificates in PEM").with_source(e))?;
-        if roots.is_empty() && !extra_roots.is_empty() {
-            return Err(Error::invalid("root_certificates", "at least one certificate in PEM"));
-        }
-        let unusable = |e: rustls::Error| Error::new(ErrorKind::Unavailable, "TLS is not usable").with_source(e);
-        let verifier = Verifier::new_with_extra_roots(roots, provider()).map_err(unusable)?;
-        let mut config = ClientConfig::builder_with_provider(provider())
-            .with_safe_default_protocol_versions()
-            .map_err(unusable)?
-            .dangerous() // its name for "a verifier of our own"; this one is the platform's
-            .with_custom_certificate_verifier(Arc::new(verifier))
-            .with_no_client_auth();
+        let mut config = verified(extra_roots)?.with_no_client_auth();
         config.alpn_protocols = vec![b"http/1.1".to_vec()]; // the upgrade of RFC 6455 is HTTP/1.1's
         Ok(Self { config: Arc::new(config) })
     }
@@ -49,4 +42,76 @@ impl Tls {
         let name = ServerName::try_from(host.to_owned()).map_err(std::io::Error::other)?;
         TlsConnector::from(Arc::clone(&self.config)).connect(name, io).await
     }
+}
+
+/// Who a client says that it is.
+#[cfg(feature = "http")]
+#[derive(Clone, Copy)]
+pub(crate) struct Identity<'a> {
+    /// Its certificate and those between it and a root, in PEM, its own first.
+    pub(crate) chain: &'a [u8],
+    /// The certificate's private key in PEM.
+    pub(crate) key: &'a [u8],
+}
+
+/// TLS for HTTP requests: trusts what the platform trusts and `extra_roots` (PEM), and offers HTTP/2 before HTTP/1.1.
+#[cfg(feature = "http")]
+pub(crate) fn for_requests(extra_roots: &[u8], identity: Option<Identity<'_>>) -> Result<ClientConfig, Error> {
+    let config = verified(extra_roots)?;
+    let config = match identity {
+        None => config.with_no_client_auth(),
+        Some(identity) => {
+            let chain = certificates("client_certificate", identity.chain)?;
+            if chain.is_empty() {
+                return Err(Error::invalid("client_certificate", "at least one certificate in PEM"));
+            }
+            // Without the source: it may quote what it read.
+            let key = PrivateKeyDer::from_pem_slice(identity.key)
+                .map_err(|_| Error::invalid("client_certificate key", "a private key in PEM"))?;
+            config.with_client_auth_cert(chain, key).map_err(|e| {
+                Error::invalid("client_certificate key", "the private key of the certificate").with_source(e)
+            })?
+        }
+    };
+    Ok(offering(config))
+}
+
+/// TLS that trusts nobody: for requests that need none, where there is no usable set of roots.
+#[cfg(feature = "http")]
+pub(crate) fn distrustful() -> Result<ClientConfig, Error> {
+    let config = versions()?.with_root_certificates(RootCertStore::empty()).with_no_client_auth();
+    Ok(offering(config))
+}
+
+#[cfg(feature = "http")]
+fn offering(mut config: ClientConfig) -> ClientConfig {
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    config
+}
+
+/// Verifies as the platform does, with `extra_roots` (PEM) beside its own.
+fn verified(extra_roots: &[u8]) -> Result<ConfigBuilder<ClientConfig, WantsClientCert>, Error> {
+    let roots = certificates("root_certificates", extra_roots)?;
+    if roots.is_empty() && !extra_roots.is_empty() {
+        return Err(Error::invalid("root_certificates", "at least one certificate in PEM"));
+    }
+    let verifier = Verifier::new_with_extra_roots(roots, provider()).map_err(unusable)?;
+    Ok(versions()?
+        .dangerous() // its name for "a verifier of our own"; this one is the platform's
+        .with_custom_certificate_verifier(Arc::new(verifier)))
+}
+
+fn versions() -> Result<ConfigBuilder<ClientConfig, WantsVerifier>, Error> {
+    ClientConfig::builder_with_provider(provider()).with_safe_default_protocol_versions().map_err(unusable)
+}
+
+/// The certificates in `pem`, which `field` held.
+pub(crate) fn certificates(field: &str, pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, Error> {
+    CertificateDer::pem_slice_iter(pem)
+        .collect::<Result<_, _>>()
+        .map_err(|e| Error::invalid(field, "certificates in PEM").with_source(e))
+}
+
+fn unusable(e: rustls::Error) -> Error {
+    Error::new(ErrorKind::Unavailable, "TLS is not usable").with_source(e)
 }

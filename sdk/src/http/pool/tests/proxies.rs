@@ -1,0 +1,143 @@
+//! Proxies: the one that is given, and those of the usual variables, read in a process of their own.
+
+use std::sync::Mutex;
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, copy_bidirectional};
+use tokio::net::TcpStream;
+
+use super::peers::{Authority, OK, Peer, answers, head, say};
+use super::*;
+use crate::http::exchange::FailureKind::{Connect, Resolve};
+
+type Heads = Arc<Mutex<Vec<String>>>;
+
+/// A proxy that answers requests itself, and tunnels to wherever it is asked to.
+async fn proxy(refuses: bool) -> (Peer, Heads) {
+    let heads = Heads::default();
+    let seen = Arc::clone(&heads);
+    let peer = Peer::serve(move |_, mut stream| {
+        let seen = Arc::clone(&seen);
+        async move {
+            while let Some(asked) = head(&mut stream).await {
+                seen.lock().unwrap().push(asked.clone());
+                if refuses {
+                    return say(&mut stream, "HTTP/1.1 403 Forbidden\r\ncontent-length: 0\r\n\r\n").await;
+                }
+                let Some(target) = asked.strip_prefix("CONNECT ") else {
+                    say(&mut stream, OK).await;
+                    continue;
+                };
+                let mut service = TcpStream::connect(target.split(' ').next().unwrap()).await.unwrap();
+                say(&mut stream, "HTTP/1.1 200 OK\r\n\r\n").await;
+                let _ = copy_bidirectional(&mut stream, &mut service).await;
+                return;
+            }
+        }
+    })
+    .await;
+    (peer, heads)
+}
+
+#[tokio::test]
+async fn a_proxy_gets_absolute_forms_and_tunnels_and_its_password_is_never_shown() {
+    let authority = Authority::new();
+    let (proxy, heads) = proxy(false).await;
+    let service = Peer::secure(authority.acceptor(&["http/1.1"], None), |_, stream| answers(stream)).await;
+    let builder = builder().root_certificates(authority.pem).proxy(format!("http://user:hush@{}", proxy.address));
+    assert!(!format!("{builder:?}").contains("hush"));
+    let pool = builder.build().unwrap();
+    assert!(!format!("{pool:?}").contains("hush"));
+    assert_eq!(fetched(&pool, get("http://service.example/a?b=c")).await, Ok((200, b"ok".to_vec())));
+    assert_eq!(fetched(&pool, get(&service.https("/secret"))).await, Ok((200, b"ok".to_vec())));
+    let heads = heads.lock().unwrap();
+    let [plain, tunnel] = &heads[..] else { panic!("{heads:?}") };
+    let authorised = "proxy-authorization: basic dxnlcjpodxno\r\n"; // user:hush, in lower case as below
+    assert!(plain.starts_with("GET http://service.example/a?b=c HTTP/1.1\r\n"), "{plain}");
+    assert!(plain.to_lowercase().contains(authorised), "{plain}");
+    assert!(tunnel.starts_with(&format!("CONNECT localhost:{} HTTP/1.1\r\n", service.address.port())), "{tunnel}");
+    assert!(tunnel.to_lowercase().contains(authorised), "{tunnel}");
+}
+
+#[tokio::test]
+async fn a_proxy_that_refuses_or_is_not_there_is_connect() {
+    let (refusing, _) = proxy(true).await;
+    let gone = {
+        let (gone, _) = proxy(true).await;
+        gone.address
+    };
+    for address in [refusing.address, gone] {
+        let pool = builder().proxy(format!("http://user:hush@{address}")).build().unwrap();
+        let failure = failed(&pool, get("https://service.example/?token=hush")).await;
+        assert_eq!(failure.kind, Connect, "{failure}");
+        assert!(!failure.detail.contains("hush"), "{failure}");
+    }
+    let pool = builder().proxy(format!("http://{}.invalid:3128", "a".repeat(64))).build().unwrap();
+    assert_eq!(kind(&pool, get("https://service.example/")).await, Resolve);
+}
+
+#[tokio::test]
+async fn a_socks_proxy_resolves_names() {
+    let service = Peer::serve(|_, stream| answers(stream)).await;
+    let address = service.address;
+    let socks = Peer::serve(move |_, mut stream| async move {
+        let mut greeting = [0; 2];
+        stream.read_exact(&mut greeting).await.unwrap();
+        let mut methods = vec![0; greeting[1].into()];
+        stream.read_exact(&mut methods).await.unwrap();
+        stream.write_all(&[5, 0]).await.unwrap();
+        // RFC 1928, 4: CONNECT to a domain name.
+        let mut asked = [0; 5];
+        stream.read_exact(&mut asked).await.unwrap();
+        assert_eq!(asked[..4], [5, 1, 0, 3]);
+        let mut name = vec![0; usize::from(asked[4]) + 2];
+        stream.read_exact(&mut name).await.unwrap();
+        assert!(name.starts_with(b"service.example"));
+        stream.write_all(&[5, 0, 0, 1, 0, 0, 0, 0, 0, 0]).await.unwrap();
+        let mut service = TcpStream::connect(address).await.unwrap();
+        let _ = copy_bidirectional(&mut stream, &mut service).await;
+    })
+    .await;
+    let pool = builder().proxy(format!("socks5h://{}", socks.address)).build().unwrap();
+    assert_eq!(fetched(&pool, get("http://service.example/")).await, Ok((200, b"ok".to_vec())));
+}
+
+/// The child of the test below: asks `OUTLAST_TEST_URL` with the variables of its process.
+#[ignore = "run by `the_usual_variables_are_read` with variables of its own"]
+#[tokio::test]
+async fn child_of_the_usual_variables() {
+    let url = std::env::var("OUTLAST_TEST_URL").unwrap();
+    let builder = Pool::builder();
+    let builder = if std::env::var("OUTLAST_TEST_NO_PROXY").is_ok() { builder.no_proxy() } else { builder };
+    assert_eq!(fetched(&builder.build().unwrap(), get(&url)).await, Ok((200, b"ok".to_vec())));
+}
+
+/// In processes of their own: a test must not change the variables of its neighbours.
+#[tokio::test]
+async fn the_usual_variables_are_read() {
+    let (proxy, heads) = proxy(false).await;
+    let service = Peer::serve(|_, stream| answers(stream)).await;
+    let (through, direct) = (format!("http://{}", proxy.address), service.http("/"));
+    for (variables, url, proxied) in [
+        (vec![("HTTP_PROXY", &*through)], &*direct, true),
+        (vec![("http_proxy", &*through)], &*direct, true),
+        (vec![("ALL_PROXY", &*through)], &*direct, true),
+        (vec![("HTTPS_PROXY", &*through)], &*direct, false),
+        (vec![("HTTP_PROXY", &*through), ("NO_PROXY", "127.0.0.1")], &*direct, false),
+        (vec![("HTTP_PROXY", &*through), ("NO_PROXY", ".example")], &*direct, true),
+        (vec![("HTTP_PROXY", &*through), ("OUTLAST_TEST_NO_PROXY", "")], &*direct, false),
+        (vec![("HTTP_PROXY", &*through)], "http://service.example/", true),
+    ] {
+        heads.lock().unwrap().clear();
+        let mut child = tokio::process::Command::new(std::env::current_exe().unwrap());
+        child.args(["--ignored", "--exact", "http::pool::tests::proxies::child_of_the_usual_variables"]);
+        for inherited in ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"] {
+            child.env_remove(inherited).env_remove(inherited.to_lowercase());
+        }
+        child.envs(variables.iter().copied()).env("OUTLAST_TEST_URL", url).kill_on_drop(true);
+        let output = bounded(child.output()).await.unwrap();
+        assert!(output.status.success(), "{variables:?} {url}: {}", String::from_utf8_lossy(&output.stdout));
+        assert!(String::from_utf8_lossy(&output.stdout).contains("1 passed"), "the child has run");
+        let seen = heads.lock().unwrap().iter().any(|head| head.starts_with("GET http://"));
+        assert_eq!(seen, proxied, "{variables:?} {url}");
+    }
+}
