@@ -307,7 +307,10 @@ mod tests {
             (&["--url", "u", "--done", "true", "--timeout", "0s"], "--timeout: expected a duration such as"),
             (&["--url", "u", "--done", "true", "--on-parked", "x"], "--on-parked: expected wait or exit, got `x`"),
             (&["--url", "u", "--done", "true", "--user", "x"], "--user: expected the source of a token"),
-            (&["--url", "u", "--done", "true", "--token-env", "A", "--token-file", "B"], "--token-env: expected one of"),
+            (
+                &["--url", "u", "--done", "true", "--token-env", "A", "--token-file", "B"],
+                "--token-env: expected one of",
+            ),
             (&["--url", "u", "--done", "true", "--token", "s3cret"], "--token: no such option"),
             (&["--json=1"], "--json: takes no value"),
             (&["build"], "build: expected an option"),

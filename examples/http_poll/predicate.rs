@@ -35,7 +35,9 @@ impl Predicate {
         let funs = jaq_core::funs().chain(jaq_std::funs()).chain(jaq_json::funs());
         let funs = funs.filter(|(name, ..)| !REFUSED.contains(name));
         let arena = Arena::default();
-        let modules = Loader::new(defs).load(&arena, File { code: text, path: () }).map_err(|_| "expected a jq expression".to_owned())?;
+        let modules = Loader::new(defs)
+            .load(&arena, File { code: text, path: () })
+            .map_err(|_| "expected a jq expression".to_owned())?;
         let filter = Compiler::default().with_funs(funs).compile(modules).map_err(|errors| {
             let undefined = errors.first().and_then(|(_, errors)| errors.first());
             match undefined {
@@ -112,7 +114,16 @@ mod tests {
 
     #[test]
     fn neither_the_environment_nor_files_can_be_asked_for() {
-        for expression in ["env.HOME == null", "$ENV.HOME == null", "halt", "halt_error", "input == 1", "include \"x\"; true", "import \"x\" as x; true", "input_filename == null"] {
+        for expression in [
+            "env.HOME == null",
+            "$ENV.HOME == null",
+            "halt",
+            "halt_error",
+            "input == 1",
+            "include \"x\"; true",
+            "import \"x\" as x; true",
+            "input_filename == null",
+        ] {
             assert!(Predicate::compile(expression).is_err(), "{expression}");
         }
         assert_eq!(Predicate::compile(".a ==").err().unwrap(), "expected a jq expression");

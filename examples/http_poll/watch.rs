@@ -4,7 +4,7 @@ use std::pin::pin;
 use std::time::Duration;
 
 use futures::StreamExt as _;
-use outlast::credential::{self, Credentials};
+use outlast::credential;
 use outlast::http::poll::Pace;
 use outlast::http::{self, Get};
 use outlast::{End, Error, Observable, WaitError};

@@ -23,4 +23,6 @@ pub use supervisor::Supervisor;
 pub use timers::{LivenessTimer, SupervisorTimer};
 
 #[cfg(feature = "client")]
+pub(crate) use wake::Wake;
+#[cfg(feature = "client")]
 pub(crate) use driver::{Driver, Happening, Parts, Schedule as Policy, check_url};

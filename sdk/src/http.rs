@@ -14,10 +14,13 @@ mod poller;
 mod pool;
 pub mod push;
 mod redirect;
+mod requester;
 pub mod sse;
 mod told;
 mod validator;
 
+pub use agent::{Agent, AgentBuilder};
 pub use exchange::Exchange;
+pub use get::{Get, Look, Page, Read, get};
 pub use pool::{Pool, PoolBuilder};
 pub use told::{Told, Window};

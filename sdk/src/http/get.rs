@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use ::http::header::{ACCEPT, ACCEPT_ENCODING, USER_AGENT};
 use ::http::{HeaderMap, HeaderName, HeaderValue};
+use bytes::Bytes;
 use serde::de::DeserializeOwned;
 use url::Url;
 
 use super::agent::Agent;
-use super::answer::Expected;
+use super::answer::{self, Expected};
 use super::decode;
 use super::poll::{Bounds, Marks, Pace, Settings};
 use super::poller::{self, Parts};
@@ -18,7 +19,7 @@ use super::push::Push;
 use super::requester::Requester;
 use crate::connection::Backoff;
 use crate::credential::{Credentials, Keeper};
-use crate::error::Error;
+use crate::error::{Cause, Error};
 use crate::observe::Observable;
 
 /// A read of `url` by the present runtime's shared [`Agent`]: an [`Observable`] of whatever an HTTP service answers.
@@ -136,16 +137,12 @@ impl Get {
 
     /// Reads JSON, and goes on to set up what depends on its type.
     pub fn json<T: DeserializeOwned + Send + Sync + 'static>(self) -> Read<T> {
-        self.read(Expected::Json, |body| {
-            serde_json::from_slice(body).map_err(|e| format!("expected JSON of its type: {e}"))
-        })
+        self.read(Expected::Json, |body| answer::json(body))
     }
 
     /// Reads text.
     pub fn text(self) -> Read<String> {
-        self.read(Expected::Text, |body| {
-            String::from_utf8(body.to_vec()).map_err(|_| "expected text in UTF-8".to_owned())
-        })
+        self.read(Expected::Text, |body| answer::text(body.clone()))
     }
 
     /// Reads what `decode` makes of a whole body, whatever its content type. An error says what was expected.
@@ -153,7 +150,9 @@ impl Get {
         self,
         decode: impl Fn(&[u8]) -> Result<T, String> + Send + Sync + 'static,
     ) -> Read<T> {
-        self.read(Expected::Bytes, decode)
+        self.read(Expected::Bytes, move |body| {
+            decode(body).map_err(|detail| Cause::Undecodable { detail: detail.into() })
+        })
     }
 
     /// Starts to read JSON in the background and returns at once: `json::<T>().observe()`.
@@ -167,7 +166,7 @@ impl Get {
     fn read<T>(
         self,
         expected: Expected,
-        decode: impl Fn(&[u8]) -> Result<T, String> + Send + Sync + 'static,
+        decode: impl Fn(&Bytes) -> Result<T, Cause> + Send + Sync + 'static,
     ) -> Read<T> {
         Read { get: self, expected, decode: Arc::new(decode), marks: None, pages: None }
     }

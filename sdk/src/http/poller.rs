@@ -7,13 +7,14 @@ use ::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use bytes::Bytes;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
+use sha2::{Digest as _, Sha256};
 use tokio::sync::watch;
 use url::Url;
 
 use super::agent::Agent;
 use super::answer::{self, Asked, Body, Expected, Judgement};
 use super::budgets::Budget;
-use super::exchange::{Connection, Progress};
+use super::exchange::{self, Connection, Progress};
 use super::get::{Look, Page};
 use super::poll::{Action, Answer, Event, Machine, Marks, Settings};
 use super::push::{self, Happening, Push};
@@ -28,7 +29,7 @@ use crate::observe::machine::Shown;
 use crate::observe::{Observable, Publisher, channel};
 use crate::wire::Epoch;
 
-pub(super) type Decode<T> = dyn Fn(&[u8]) -> Result<T, String> + Send + Sync;
+pub(super) type Decode<T> = dyn Fn(&Bytes) -> Result<T, Cause> + Send + Sync;
 pub(super) type MarksOf<T> = dyn Fn(&T) -> Marks + Send + Sync;
 pub(super) type Pages<T> = dyn Fn(&T, &HeaderMap) -> Page + Send + Sync;
 type Query = Vec<(String, String)>;
@@ -77,9 +78,9 @@ struct Poller<T> {
     allowed: Option<Box<Allowed>>,
     flight: Option<Flight<T>>,
     /// The value that was just decoded and its validator, until the machine says to show it.
-    taken: Option<(Arc<T>, Option<Validator>)>,
+    taken: Option<(Arc<T>, Identity)>,
     /// Of the value that is shown.
-    validator: Option<Validator>,
+    shown: Identity,
     /// Where the next request continues.
     query: Query,
     refusals: Refusals,
@@ -88,6 +89,16 @@ struct Poller<T> {
     status: Option<StatusCode>,
     ended: bool,
 }
+
+/// By what a value is known again.
+#[derive(Clone, Default)]
+struct Identity {
+    validator: Option<Validator>,
+    digest: Option<Digest>,
+}
+
+/// The SHA-256 of a body.
+type Digest = [u8; 32];
 
 /// Makes a value of a body.
 struct Reader<T> {
@@ -112,8 +123,7 @@ struct Outcome<T> {
 /// An answer, read to its end.
 struct Got<T> {
     answer: Answer,
-    value: Option<Arc<T>>,
-    validator: Option<Validator>,
+    value: Option<(Arc<T>, Identity)>,
     query: Option<Query>,
     told: Told,
 }
@@ -142,7 +152,7 @@ impl<T: Send + Sync + 'static> Poller<T> {
             allowed: None,
             flight: None,
             taken: None,
-            validator: None,
+            shown: Identity::default(),
             query: Query::new(),
             refusals: Refusals::default(),
             budget: None,
@@ -209,8 +219,8 @@ impl<T: Send + Sync + 'static> Poller<T> {
                 if let Some(query) = got.query {
                     self.query = query;
                 }
-                self.taken = got.value.map(|value| (value, got.validator));
-                let served = matches!(got.answer, Answer::Value(_) | Answer::Unchanged | Answer::Nothing);
+                self.taken = got.value;
+                let served = matches!(got.answer, Answer::Value(_) | Answer::Same | Answer::Unchanged | Answer::Nothing);
                 let retry_after = if served { got.told.retry_after } else { got.told.wait() };
                 // A cache's freshness stretches the interval, but not beyond what the caller has set.
                 let fresh_for = got.told.fresh_for.map(|fresh| fresh.min(self.settings.pace.most));
@@ -230,7 +240,7 @@ impl<T: Send + Sync + 'static> Poller<T> {
                     tracing::debug!(url = %self.shown_url(), "the service refused the credential twice");
                 }
             }
-            Answer::Value(_) | Answer::Unchanged => {
+            Answer::Value(_) | Answer::Same | Answer::Unchanged => {
                 self.requester.keeper.accepted(&allowed.held);
                 self.refusals.accepted();
             }
@@ -244,9 +254,9 @@ impl<T: Send + Sync + 'static> Poller<T> {
             Happening::Detached(cause) => self.tell(Event::Detached(cause)),
             Happening::Hint => self.tell(Event::Hint),
             Happening::Value(body) => {
-                let decoded = (self.reader.decode)(&body).map_err(Arc::from).map(|value| {
+                let decoded = (self.reader.decode)(&body).map_err(|cause| Arc::from(cause.to_string())).map(|value| {
                     let marks = self.reader.marks(&value);
-                    self.taken = Some((Arc::new(value), None));
+                    self.taken = Some((Arc::new(value), Identity::default()));
                     marks
                 });
                 self.tell(Event::Pushed(decoded));
@@ -276,9 +286,9 @@ impl<T: Send + Sync + 'static> Poller<T> {
                     self.ended |= matches!(shown, Shown::Ended(_));
                     let mut value = None;
                     if matches!(shown, Shown::Fresh { take: true, .. })
-                        && let Some((taken, validator)) = self.taken.take()
+                        && let Some((taken, identity)) = self.taken.take()
                     {
-                        (value, self.validator) = (Some(taken), validator);
+                        (value, self.shown) = (Some(taken), identity);
                     }
                     self.publisher.show(shown, value, &self.env);
                 }
@@ -296,14 +306,15 @@ impl<T: Send + Sync + 'static> Poller<T> {
             continue_at(&mut url, &self.query);
         }
         let (progress, phase) = Progress::observed();
-        let validator = if validate { self.validator.clone() } else { None };
+        let validator = if validate { self.shown.validator.clone() } else { None };
         // Only what names a state, or a page, is held open until something changes; anything else is answered at once.
         let continues = validator.is_some() || !self.query.is_empty();
         let prefer = self.settings.wait.filter(|_| continues).and_then(prefer);
         let held = prefer.is_some() || !self.query.is_empty();
         let headers = prefer.map(|value| (PREFER, value)).into_iter().collect();
         let ask = Ask { url, headers, validator, connection, progress };
-        let look = look(self.requester.clone(), self.reader.clone(), allowed, ask, self.expected, held);
+        let reading = Reading { reader: self.reader.clone(), expected: self.expected, held, shown: self.shown.digest };
+        let look = look(self.requester.clone(), reading, allowed, ask);
         self.flight = Some(Flight { outcome: look.boxed(), phase });
     }
 
@@ -353,14 +364,22 @@ impl<T> Flight<T> {
     }
 }
 
+/// How an answer is read.
+struct Reading<T> {
+    reader: Reader<T>,
+    expected: Expected,
+    /// Whether the service was asked to hold the request.
+    held: bool,
+    /// The body that is shown.
+    shown: Option<Digest>,
+}
+
 /// One look: sends, judges, reads, decodes. Unbounded in time; the machine bounds each phase.
 async fn look<T: Send + Sync + 'static>(
     requester: Requester,
-    reader: Reader<T>,
+    reading: Reading<T>,
     allowed: Box<Allowed>,
     ask: Ask,
-    expected: Expected,
-    held: bool,
 ) -> Outcome<T> {
     let progress = ask.progress.clone();
     let sent = match requester.send(&allowed, ask).await {
@@ -368,56 +387,63 @@ async fn look<T: Send + Sync + 'static>(
         Err(unsent) => return Outcome { allowed, status: None, result: Err(unsent.cause()) },
     };
     let status = Some(sent.answer.status);
-    let mut asked = Asked::new(expected, allowed.held.generation);
-    asked.validated = sent.validated;
-    asked.held = held;
-    asked.elsewhere = sent.elsewhere;
-    let result = read(&reader, &allowed, sent, asked, &progress).await;
+    let result = reading.read(&allowed, sent, &progress).await;
     Outcome { allowed, status, result }
 }
 
-async fn read<T: Send + Sync + 'static>(
-    reader: &Reader<T>,
-    allowed: &Allowed,
-    sent: Sent,
-    asked: Asked,
-    progress: &Progress,
-) -> Result<Got<T>, (Cause, bool)> {
-    let Sent { mut answer, mut told, url, .. } = sent;
-    let given = |answer, told| Got { answer, value: None, validator: None, query: None, told };
-    match answer::judge(answer.status, &answer.headers, &told, asked) {
-        Judgement::Given(Answer::Refused(generation)) if answer.status == StatusCode::FORBIDDEN => {
-            // Some say only in the body that it is for the rate.
-            let body = beginning(&mut answer, progress).await;
-            if !answer::speaks_of_rate(&body) {
-                return Ok(given(Answer::Refused(generation), told));
+impl<T: Send + Sync + 'static> Reading<T> {
+    async fn read(&self, allowed: &Allowed, sent: Sent, progress: &Progress) -> Result<Got<T>, (Cause, bool)> {
+        let mut asked = Asked::new(self.expected, allowed.held.generation);
+        asked.validated = sent.validated;
+        asked.held = self.held;
+        asked.elsewhere = sent.elsewhere;
+        let Sent { mut answer, mut told, url, .. } = sent;
+        let given = |answer, told| Got { answer, value: None, query: None, told };
+        match answer::judge(answer.status, &answer.headers, &told, asked) {
+            Judgement::Given(Answer::Refused(generation)) if answer.status == StatusCode::FORBIDDEN => {
+                // Some say only in the body that it is for the rate.
+                let body = beginning(&mut answer, progress).await;
+                if !answer::speaks_of_rate(&body) {
+                    return Ok(given(Answer::Refused(generation), told));
+                }
+                told.throttled = true;
+                allowed.told(&told);
+                let retry_after = told.wait().unwrap_or_default();
+                Ok(given(Answer::Unserved(Cause::RateLimited { retry_after }), told))
             }
-            told.throttled = true;
-            allowed.told(&told);
-            let retry_after = told.wait().unwrap_or_default();
-            Ok(given(Answer::Unserved(Cause::RateLimited { retry_after }), told))
-        }
-        Judgement::Given(known) => {
-            // Read to its end where it is short, so that the connection can be used again.
-            beginning(&mut answer, progress).await;
-            Ok(given(known, told))
-        }
-        Judgement::Read => {
-            let mut body = Body::of(&answer.headers, answer::MAX_BODY).map_err(|cause| (cause, false))?;
-            progress.begins(Phase::Idle);
-            while let Some(chunk) = answer.chunk().await.map_err(|failure| (failure.cause(), false))? {
-                progress.begins(Phase::Idle);
-                body.push(chunk).map_err(|cause| (cause, false))?;
+            Judgement::Given(known) => {
+                // Read to its end where it is short, so that the connection can be used again.
+                beginning(&mut answer, progress).await;
+                Ok(given(known, told))
             }
-            let body = body.finish().map_err(|cause| (cause, false))?;
-            let validator = Validator::learn(&url, allowed.held.generation, &answer.headers);
-            Ok(reader.read(&body, &answer.headers, validator, told))
+            Judgement::Read => {
+                let body = whole(&mut answer, progress).await?;
+                let digest: Digest = Sha256::digest(&body).into();
+                if self.shown == Some(digest) && self.reader.pages.is_none() {
+                    return Ok(given(Answer::Same, told));
+                }
+                let validator = Validator::learn(&url, allowed.held.generation, &answer.headers);
+                let identity = Identity { validator, digest: Some(digest) };
+                Ok(self.reader.read(&body, &answer.headers, identity, told))
+            }
         }
     }
 }
 
+/// The whole body, decoded.
+async fn whole(answer: &mut exchange::Answer, progress: &Progress) -> Result<Bytes, (Cause, bool)> {
+    let undecodable = |cause| (cause, false);
+    let mut body = Body::of(&answer.headers, answer::MAX_BODY).map_err(undecodable)?;
+    progress.begins(Phase::Idle);
+    while let Some(chunk) = answer.chunk().await.map_err(|failure| (failure.cause(), false))? {
+        progress.begins(Phase::Idle);
+        body.push(chunk).map_err(undecodable)?;
+    }
+    body.finish().map_err(undecodable)
+}
+
 /// The beginning of a body, as far as it comes.
-async fn beginning(answer: &mut super::exchange::Answer, progress: &Progress) -> Vec<u8> {
+async fn beginning(answer: &mut exchange::Answer, progress: &Progress) -> Vec<u8> {
     let mut body = Vec::new();
     progress.begins(Phase::Idle);
     while body.len() < ERROR_BODY
@@ -430,21 +456,18 @@ async fn beginning(answer: &mut super::exchange::Answer, progress: &Progress) ->
 }
 
 impl<T: Send + Sync + 'static> Reader<T> {
-    fn read(&self, body: &Bytes, headers: &HeaderMap, validator: Option<Validator>, told: Told) -> Got<T> {
+    fn read(&self, body: &Bytes, headers: &HeaderMap, identity: Identity, told: Told) -> Got<T> {
         let value = match (self.decode)(body) {
             Ok(value) => value,
-            Err(detail) => {
-                let answer = Answer::Unserved(Cause::Undecodable { detail: detail.into() });
-                return Got { answer, value: None, validator: None, query: None, told };
-            }
+            Err(cause) => return Got { answer: Answer::Unserved(cause), value: None, query: None, told },
         };
         let (answer, query) = match self.pages.as_ref().map(|pages| pages(&value, headers)) {
             Some(Page::Nothing(query)) => (Answer::Nothing, Some(query)),
             Some(Page::Value(query)) => (Answer::Value(self.marks(&value)), Some(query)),
             None => (Answer::Value(self.marks(&value)), None),
         };
-        let value = matches!(answer, Answer::Value(_)).then(|| Arc::new(value));
-        Got { answer, value, validator, query, told }
+        let value = matches!(answer, Answer::Value(_)).then(|| (Arc::new(value), identity));
+        Got { answer, value, query, told }
     }
 
     fn marks(&self, value: &T) -> Marks {

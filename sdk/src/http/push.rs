@@ -10,6 +10,7 @@ use crate::error::Cause;
 
 /// A stream of a service that says when something changes.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Push {}
 
 /// What a stream tells.
@@ -27,3 +28,15 @@ pub(super) enum Happening {
 
 /// An open stream; it reconnects by itself.
 pub(super) struct Stream {}
+
+impl Push {
+    pub(super) fn open(self, _: &Requester) -> Stream {
+        Stream {}
+    }
+}
+
+impl Stream {
+    pub(super) async fn next(&mut self) -> Happening {
+        std::future::pending().await
+    }
+}
