@@ -91,11 +91,7 @@ fn offering(mut config: ClientConfig) -> ClientConfig {
 
 /// Verifies as the platform does, with `extra_roots` (PEM) beside its own.
 fn verified(extra_roots: &[u8]) -> Result<ConfigBuilder<ClientConfig, WantsClientCert>, Error> {
-    let roots = certificates("root_certificates", extra_roots)?;
-    if roots.is_empty() && !extra_roots.is_empty() {
-        return Err(Error::invalid("root_certificates", "at least one certificate in PEM"));
-    }
-    let verifier = Verifier::new_with_extra_roots(roots, provider()).map_err(unusable)?;
+    let verifier = Verifier::new_with_extra_roots(roots(extra_roots)?, provider()).map_err(unusable)?;
     Ok(versions()?
         .dangerous() // its name for "a verifier of our own"; this one is the platform's
         .with_custom_certificate_verifier(Arc::new(verifier)))
@@ -105,8 +101,16 @@ fn versions() -> Result<ConfigBuilder<ClientConfig, WantsVerifier>, Error> {
     ClientConfig::builder_with_provider(provider()).with_safe_default_protocol_versions().map_err(unusable)
 }
 
-/// The certificates in `pem`, which `field` held.
-pub(crate) fn certificates(field: &str, pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, Error> {
+/// The root certificates in `pem`: none only for nothing.
+pub(crate) fn roots(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, Error> {
+    let roots = certificates("root_certificates", pem)?;
+    if roots.is_empty() && !pem.is_empty() {
+        return Err(Error::invalid("root_certificates", "at least one certificate in PEM"));
+    }
+    Ok(roots)
+}
+
+fn certificates(field: &str, pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, Error> {
     CertificateDer::pem_slice_iter(pem)
         .collect::<Result<_, _>>()
         .map_err(|e| Error::invalid(field, "certificates in PEM").with_source(e))

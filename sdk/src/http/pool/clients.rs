@@ -63,7 +63,7 @@ impl Kept {
         let names = Names::new(Arc::clone(&settings.lookup));
         let source = if settings.reads_files() {
             // What was given as bytes is refused now, whatever the files will say.
-            tls::certificates("root_certificates", &settings.roots)?;
+            tls::roots(&settings.roots)?;
             if let Proxies::One(url) = &settings.proxies {
                 proxy(url)?;
             }

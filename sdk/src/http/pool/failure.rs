@@ -57,9 +57,7 @@ fn connecting(error: &reqwest::Error, phase: Phase) -> FailureKind {
 }
 
 fn sending(error: &reqwest::Error) -> FailureKind {
-    if let Some(rustls::Error::AlertReceived(alert)) = find(error)
-        && refuses_session(*alert)
-    {
+    if links(error).any(refuses_session) {
         return FailureKind::Tls;
     }
     if let Some(h2) = find::<h2::Error>(error) {
@@ -78,48 +76,47 @@ fn sending(error: &reqwest::Error) -> FailureKind {
 }
 
 fn http2(error: &h2::Error) -> FailureKind {
-    let reason = error.reason();
-    if error.is_remote() && error.is_go_away() && reason == Some(h2::Reason::NO_ERROR) {
-        FailureKind::NotProcessed // only streams past the last one that it names end so (RFC 9113, 6.8)
-    } else if error.is_remote() && error.is_reset() && reason == Some(h2::Reason::REFUSED_STREAM) {
-        FailureKind::NotProcessed // RFC 9113, 8.7
+    // Only streams past the last one that a GOAWAY without error names end by it (RFC 9113, 6.8 and 8.7).
+    let past_goaway = error.is_go_away() && error.reason() == Some(h2::Reason::NO_ERROR);
+    let refused = error.is_reset() && error.reason() == Some(h2::Reason::REFUSED_STREAM);
+    if error.is_remote() && (past_goaway || refused) {
+        FailureKind::NotProcessed
     } else if error.is_library() {
         FailureKind::Malformed
-    } else if error.get_io().is_some_and(|e| refused_session_by_text(e)) {
-        FailureKind::Tls
     } else {
         FailureKind::Closed
     }
 }
 
-/// Whether a service that sends `alert` refuses the session. In TLS 1.3 a client learns only after its own handshake that
-/// its certificate is not wanted, so these count then, too: the service has read nothing.
-fn refuses_session(alert: AlertDescription) -> bool {
-    matches!(
-        alert,
-        AlertDescription::HandshakeFailure
-            | AlertDescription::NoCertificate
-            | AlertDescription::BadCertificate
-            | AlertDescription::UnsupportedCertificate
-            | AlertDescription::CertificateRevoked
-            | AlertDescription::CertificateExpired
-            | AlertDescription::CertificateUnknown
-            | AlertDescription::UnknownCA
-            | AlertDescription::AccessDenied
-            | AlertDescription::DecryptError
-            | AlertDescription::ProtocolVersion
-            | AlertDescription::InsufficientSecurity
-            | AlertDescription::CertificateRequired
-    )
+/// Whether `error` is an alert with which a service refuses the session. In TLS 1.3 a client learns only after its own
+/// handshake that its certificate is not wanted, so these count then, too: the service has read nothing.
+fn refuses_session(error: &(dyn StdError + 'static)) -> bool {
+    if let Some(error) = error.downcast_ref() {
+        return matches!(error, rustls::Error::AlertReceived(alert) if REFUSALS.contains(alert));
+    }
+    // h2 keeps an I/O error's kind and text and no more; rustls' text ends with the alert's name.
+    error.is::<io::Error>()
+        && error
+            .to_string()
+            .strip_prefix("received fatal alert: ")
+            .is_some_and(|named| REFUSALS.iter().any(|alert| format!("{alert:?}") == named))
 }
 
-/// h2 keeps the kind and the text of an I/O error and no more; rustls' text ends with the alert's name.
-fn refused_session_by_text(error: &io::Error) -> bool {
-    let text = error.to_string();
-    text.strip_prefix("received fatal alert: ").is_some_and(|named| {
-        (0..=u8::MAX).map(AlertDescription::from).any(|alert| refuses_session(alert) && format!("{alert:?}") == named)
-    })
-}
+const REFUSALS: [AlertDescription; 13] = [
+    AlertDescription::HandshakeFailure,
+    AlertDescription::NoCertificate,
+    AlertDescription::BadCertificate,
+    AlertDescription::UnsupportedCertificate,
+    AlertDescription::CertificateRevoked,
+    AlertDescription::CertificateExpired,
+    AlertDescription::CertificateUnknown,
+    AlertDescription::UnknownCA,
+    AlertDescription::AccessDenied,
+    AlertDescription::DecryptError,
+    AlertDescription::ProtocolVersion,
+    AlertDescription::InsufficientSecurity,
+    AlertDescription::CertificateRequired,
+];
 
 /// `error` and what is underneath it, into I/O errors, too: their `source` leaves out what they were made from.
 fn links<'a>(error: &'a (dyn StdError + 'static)) -> impl Iterator<Item = &'a (dyn StdError + 'static)> {

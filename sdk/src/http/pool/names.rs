@@ -30,11 +30,16 @@ const JOINED: Duration = Duration::from_secs(1);
 type Found = Result<Arc<[SocketAddr]>, (io::ErrorKind, Arc<str>)>;
 type Asked = BoxFuture<'static, Found>;
 
+struct UnderWay {
+    since: Instant,
+    lookup: WeakShared<Asked>,
+}
+
 /// The resolver of a pool.
 #[derive(Clone)]
 pub(super) struct Names {
     lookup: Lookup,
-    asked: Arc<Mutex<HashMap<Arc<str>, (Instant, WeakShared<Asked>)>>>,
+    asked: Arc<Mutex<HashMap<Arc<str>, UnderWay>>>,
     /// How often a connection came to nothing: the next attempt begins with another of several addresses, so that a dead
     /// one among them does not use up the bound of each attempt.
     pub(super) failed: Arc<AtomicUsize>,
@@ -49,8 +54,8 @@ impl Names {
     fn ask(&self, name: Arc<str>) -> Shared<Asked> {
         let now = Instant::now();
         let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
-        asked.retain(|_, (at, lookup)| now.duration_since(*at) < JOINED && lookup.upgrade().is_some());
-        if let Some(under_way) = asked.get(&name).and_then(|(_, lookup)| lookup.upgrade()) {
+        asked.retain(|_, it| now.duration_since(it.since) < JOINED && it.lookup.upgrade().is_some());
+        if let Some(under_way) = asked.get(&name).and_then(|it| it.lookup.upgrade()) {
             return under_way;
         }
         let found = (self.lookup)(Arc::clone(&name));
@@ -64,7 +69,7 @@ impl Names {
         .boxed()
         .shared();
         if let Some(lookup) = found.downgrade() {
-            asked.insert(name, (now, lookup));
+            asked.insert(name, UnderWay { since: now, lookup });
         }
         found
     }

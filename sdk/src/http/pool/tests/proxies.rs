@@ -47,7 +47,7 @@ async fn a_proxy_gets_absolute_forms_and_tunnels_and_its_password_is_never_shown
     assert!(!format!("{builder:?}").contains("hush"));
     let pool = builder.build().unwrap();
     assert!(!format!("{pool:?}").contains("hush"));
-    assert_eq!(fetched(&pool, get("http://service.example/a?b=c")).await, Ok((200, b"ok".to_vec())));
+    assert_eq!(fetched(&pool, get("http://me:word@service.example/a?b=c")).await, Ok((200, b"ok".to_vec())));
     assert_eq!(fetched(&pool, get(&service.https("/secret"))).await, Ok((200, b"ok".to_vec())));
     let heads = heads.lock().unwrap();
     let [plain, tunnel] = &heads[..] else { panic!("{heads:?}") };

@@ -1,6 +1,8 @@
 //! TLS: whom a pool trusts, and who it says that it is.
 
-use super::peers::{Authority, Frames, Peer, answers};
+use tokio::io::AsyncReadExt as _;
+
+use super::peers::{Authority, Frames, Peer, answers, say};
 use super::*;
 use crate::http::exchange::FailureKind::Tls;
 
@@ -23,15 +25,15 @@ async fn a_root_of_ones_own_is_trusted_and_another_is_not() {
 
 #[tokio::test]
 async fn a_peer_that_speaks_no_tls_or_ends_the_handshake_is_tls() {
-    let plain = Peer::serve(|_, stream| answers(stream)).await;
-    assert_eq!(kind(&pool(), get(&plain.https("/"))).await, Tls);
-    let gone = Peer::serve(|_, mut stream| async move {
-        use tokio::io::AsyncReadExt as _;
-        let _ = stream.read(&mut [0; 4096]).await;
-    })
-    .await;
-    let failure = failed(&pool(), get(&gone.https("/"))).await;
-    assert_eq!(failure.kind, Tls, "{failure}");
+    for answer in ["HTTP/1.1 400 Bad Request\r\n\r\n", ""] {
+        let peer = Peer::serve(move |_, mut stream| async move {
+            let _ = stream.read(&mut [0; 4096]).await;
+            say(&mut stream, answer).await;
+        })
+        .await;
+        let failure = failed(&pool(), get(&peer.https("/"))).await;
+        assert_eq!(failure.kind, Tls, "{answer:?}: {failure}");
+    }
 }
 
 #[tokio::test]
