@@ -1,6 +1,7 @@
 //! One budget for each origin and credential, shared by all that ask there (R8).
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
@@ -15,9 +16,11 @@ use crate::http::Told;
 use crate::http::pacing::{Action, Event, Limits, Pacing, Ticket};
 use crate::machine::{Machine as _, Monotonic};
 
-/// Who waits behind others leaves the timer to the first of them for so long: he may have been dropped without a word
-/// from his runtime, or not be polled.
+/// Who waits behind others minds the timer himself once the first of them has left it for so long: his runtime may have
+/// ended, or he may not be polled.
 const GRACE: Duration = Duration::from_secs(1);
+/// How often each waiter looks at least (R7).
+const LOOK: Duration = Duration::from_secs(15);
 /// How many entries there are at least before one looks for those that nobody needs.
 const SWEEP: usize = 16;
 
@@ -42,10 +45,17 @@ struct Table {
 }
 
 /// An origin, and the SHA-256 of the header that proves who asks.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, PartialEq, Eq, Hash)]
 struct Key {
     origin: Origin,
     credential: Option<[u8; 32]>,
+}
+
+impl fmt::Debug for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Not even the hash of a credential.
+        f.debug_struct("Key").field("origin", &self.origin).finish_non_exhaustive()
+    }
 }
 
 /// Stays while somebody uses that key, and while the machine knows something that still counts.
@@ -70,16 +80,16 @@ impl Budgets {
         if let Some(entry) = table.entries.get_mut(&key) {
             let user = entry.users.upgrade().unwrap_or_else(|| Arc::new(key));
             entry.users = Arc::downgrade(&user);
-            return Budget { pace: Arc::clone(&entry.pace), _user: user };
+            return Budget { pace: Arc::clone(&entry.pace), user };
         }
         self.shared.sweep(&mut table);
-        let pace = match before.filter(|before| before._user.origin == key.origin) {
+        let pace = match before.filter(|before| before.user.origin == key.origin) {
             Some(before) => Arc::clone(&before.pace),
             None => Arc::new(Paced::new(&self.shared.env, self.shared.limits)),
         };
         let user = Arc::new(key.clone());
         table.entries.insert(key, Entry { pace: Arc::clone(&pace), users: Arc::downgrade(&user) });
-        Budget { pace, _user: user }
+        Budget { pace, user }
     }
 }
 
@@ -90,7 +100,12 @@ impl Registry {
             return;
         }
         let now = self.env.instant();
-        table.entries.retain(|_, entry| entry.users.strong_count() > 0 || entry.pace.remembers(now));
+        let is_used = |entry: &Entry| entry.users.strong_count() > 0;
+        // A budget that is used under another credential needs no old one's entry.
+        let used: HashSet<_> = table.entries.values().filter(|e| is_used(e)).map(|e| Arc::as_ptr(&e.pace)).collect();
+        table.entries.retain(|_, entry| {
+            is_used(entry) || (!used.contains(&Arc::as_ptr(&entry.pace)) && entry.pace.remembers(now))
+        });
         table.sweep = (table.entries.len() * 2).max(SWEEP);
     }
 }
@@ -118,7 +133,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 pub(crate) struct Budget {
     pace: Arc<Paced>,
     /// Keeps the entry.
-    _user: Arc<Key>,
+    user: Arc<Key>,
 }
 
 impl Budget {
@@ -131,11 +146,6 @@ impl Budget {
     pub(crate) fn held_until(&self) -> Option<Monotonic> {
         let now = self.pace.env.instant();
         lock(&self.pace.state).pacing.held_until().filter(|&until| until > now)
-    }
-
-    /// Whether both are one budget.
-    pub(crate) fn is(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.pace, &other.pace)
     }
 }
 
@@ -185,7 +195,7 @@ impl Permit {
             tokio::select! {
                 biased;
                 () = seat.notify.notified() => {}
-                () = pace.env.sleep_until(alarm) => {}
+                () = pace.env.sleep_until(Some(alarm)) => {}
             }
         }
     }
@@ -253,7 +263,7 @@ struct Seat {
 enum Look {
     Held(Monotonic),
     Granted,
-    Wait(Option<Monotonic>),
+    Wait(Monotonic),
 }
 
 impl Paced {
@@ -284,38 +294,33 @@ impl Paced {
         let mut state = lock(&self.state);
         let now = self.env.instant();
         if state.pacing.deadline().is_some_and(|at| at <= now) {
-            // Whoever should have minded it has not.
-            *first = state.pacing.first() != Some(seat.ticket);
+            // Whoever should have minded it has not: from now on this one does.
+            *first |= state.pacing.first() != Some(seat.ticket);
             state.event(&self.env, Event::Tick);
         }
-        let held = state.pacing.held_until().filter(|&until| until > now);
-        let granted = state.seats.get(&seat.ticket).is_some_and(|waiter| waiter.granted);
-        match held {
-            // Granted before the hold was known, and not sent: it waits as the first one (FC-55).
-            Some(_) if granted => {
-                if let Some(waiter) = state.seats.get_mut(&seat.ticket) {
-                    waiter.granted = false;
-                }
-                state.event(&self.env, Event::Wanted(seat.ticket));
-            }
-            None if granted => {
+        if state.seats.get(&seat.ticket).is_some_and(|waiter| waiter.granted) {
+            if state.pacing.forbidden_until().is_none_or(|until| until <= now) {
                 state.seats.remove(&seat.ticket);
                 return Look::Granted;
             }
-            Some(_) | None => {}
+            // Granted before that was known, and not sent: it goes back, and is the first one (FC-55).
+            if let Some(waiter) = state.seats.get_mut(&seat.ticket) {
+                waiter.granted = false;
+            }
+            state.event(&self.env, Event::Wanted(seat.ticket));
         }
+        let held = state.pacing.held_until().filter(|&until| until > now);
         if let Some(until) = held.filter(|_| held != said) {
             return Look::Held(until);
         }
         let minds = *first || state.pacing.first() == Some(seat.ticket);
         let grace = if minds { Duration::ZERO } else { GRACE };
-        Look::Wait(state.pacing.deadline().map(|at| at + grace))
+        Look::Wait(state.pacing.deadline().map_or(now + LOOK, |at| (at + grace).min(now + LOOK)))
     }
 
     /// Whether a new machine would decide otherwise.
     fn remembers(&self, now: Monotonic) -> bool {
-        let pacing = &lock(&self.state).pacing;
-        pacing.is_used() || pacing.remembers_until().is_some_and(|until| until > now)
+        lock(&self.state).pacing.remembers_until().is_some_and(|until| until > now)
     }
 }
 

@@ -88,17 +88,18 @@ impl Pacing {
     /// is so little that the next request is due more than [`Limits::most_spacing`] after the last one. It may have passed.
     pub fn held_until(&self) -> Option<Monotonic> {
         let due = self.paced().filter(|due| due.since(self.last.unwrap_or_default()) > self.limits.most_spacing);
-        [self.hold, self.windows.used_up(), due].into_iter().flatten().max()
+        self.forbidden_until().max(due)
+    }
+
+    /// Before when the service wants no request at all: it asked to wait, or nothing remains in a window. It may have
+    /// passed.
+    pub fn forbidden_until(&self) -> Option<Monotonic> {
+        self.hold.max(self.windows.used_up())
     }
 
     /// Who is granted next.
     pub fn first(&self) -> Option<Ticket> {
         self.waiting.front().copied()
-    }
-
-    /// Whether anybody waits or has a request under way.
-    pub fn is_used(&self) -> bool {
-        !self.waiting.is_empty() || !self.flights.0.is_empty()
     }
 
     /// From when on a new machine would decide as this one does, if nobody uses it any more.
@@ -174,7 +175,7 @@ impl Pacing {
 
     /// When the next is granted, as far as time decides.
     fn due(&self) -> Monotonic {
-        let held = self.hold.max(self.windows.used_up()).unwrap_or_default();
+        let held = self.forbidden_until().unwrap_or_default();
         let Some(last) = self.last else {
             return held;
         };

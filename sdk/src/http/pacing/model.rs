@@ -164,7 +164,6 @@ proptest! {
         // The service takes everything: the holds that are known pass, then each waiter has his turn.
         world.service.open = true;
         world.accidents = 0;
-        world.waited = Duration::ZERO;
         let before = world.served.clone();
         let turns = u32::try_from(waiters).unwrap_or(u32::MAX);
         let bound = longest + RECHECK + (most + world.latency * 2) * turns * 2;

@@ -121,12 +121,6 @@ pub(super) trait Service {
     fn asked(&mut self, at: Duration) -> Option<Told>;
 }
 
-impl<F: FnMut(Duration) -> Option<Told>> Service for F {
-    fn asked(&mut self, at: Duration) -> Option<Told> {
-        self(at)
-    }
-}
-
 #[derive(Clone, Copy, Debug)]
 enum Happens {
     Arrives(Ticket),
@@ -147,11 +141,10 @@ pub(super) struct World<S> {
     pub(super) accidents: u64,
     /// Accepted answers of each waiter.
     pub(super) served: Vec<usize>,
-    /// The longest that a waiter waited for a grant.
-    pub(super) waited: Duration,
     agenda: BTreeMap<(Duration, u64), Happens>,
     answers: BTreeMap<Ticket, Told>,
-    owners: BTreeMap<Ticket, (usize, Duration)>,
+    /// Which waiter's a ticket is.
+    owners: BTreeMap<Ticket, usize>,
     count: u64,
 }
 
@@ -164,7 +157,6 @@ impl<S: Service> World<S> {
             pause: SECOND,
             accidents: 0,
             served: vec![0; waiters],
-            waited: Duration::ZERO,
             agenda: BTreeMap::new(),
             answers: BTreeMap::new(),
             owners: BTreeMap::new(),
@@ -205,8 +197,6 @@ impl<S: Service> World<S> {
                 self.rig.tell(Event::Tick)
             };
             for ticket in granted {
-                let (_, since) = self.owners[&ticket];
-                self.waited = self.waited.max(at - since);
                 let (lost, travel) = (self.draw(100) < self.accidents, self.travel());
                 self.plan(travel, if lost { Happens::Ends(ticket) } else { Happens::Arrives(ticket) });
             }
@@ -218,7 +208,7 @@ impl<S: Service> World<S> {
             Happens::Wants(waiter) => {
                 let ticket = Ticket::new(self.count);
                 self.count += 1;
-                self.owners.insert(ticket, (waiter, self.rig.time));
+                self.owners.insert(ticket, waiter);
                 if self.draw(100) < self.accidents {
                     let after = MS * (self.draw(3000) as u32);
                     self.plan(after, Happens::Leaves(ticket));
@@ -237,7 +227,7 @@ impl<S: Service> World<S> {
                 Vec::new()
             }
             Happens::Answered(ticket) => match (self.answers.remove(&ticket), self.owners.get(&ticket)) {
-                (Some(told), Some((waiter, _))) => {
+                (Some(told), Some(waiter)) => {
                     self.served[*waiter] += usize::from(!told.throttled);
                     self.plan(MS, Happens::Ends(ticket));
                     self.rig.tell(Event::Told(ticket, told))
@@ -246,7 +236,7 @@ impl<S: Service> World<S> {
             },
             // Whoever left comes back later; the request may end after he has.
             Happens::Ends(ticket) | Happens::Leaves(ticket) => match self.owners.remove(&ticket) {
-                Some((waiter, _)) => {
+                Some(waiter) => {
                     self.plan(self.pause, Happens::Wants(waiter));
                     self.rig.tell(Event::Ended(ticket))
                 }

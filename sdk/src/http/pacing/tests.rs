@@ -381,11 +381,11 @@ fn fc_11_thirty_waiters_fall_below_what_a_service_takes_and_all_are_served() {
             let mut from = SECOND * 10;
             while from + SECOND * 20 < end {
                 let granted = world.rate(from, from + SECOND * 20) as f64;
-                assert!(granted <= rate * 20.0 + 2.0, "{rate}: {granted} in 20 s from {from:?}");
+                assert!(granted <= rate * 20.0 * 1.05 + 2.0, "{rate}: {granted} in 20 s from {from:?}");
                 from += SECOND;
             }
             let late = world.service.refused.iter().filter(|at| **at > SECOND * 10).count();
-            assert!(late <= 15, "{rate}: {late} refused after the start");
+            assert!(late * 12 <= accepted, "{rate}: {late} refused after the start, {accepted} accepted");
         }
     }
 }
@@ -440,5 +440,4 @@ fn an_unused_machine_says_when_it_may_be_forgotten() {
     assert_eq!(rig.pacing.remembers_until(), Some(Monotonic::new(MS * 200)));
     exchange(&mut rig, 2, refusal(Some(SECOND * 100)));
     assert!(rig.pacing.remembers_until() >= Some(Monotonic::new(SECOND * 100)));
-    assert!(!rig.pacing.is_used());
 }

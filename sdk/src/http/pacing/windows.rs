@@ -142,7 +142,9 @@ impl Ledger {
         let same = said.resets.since(known.resets).max(known.resets.since(said.resets)) <= SAME;
         let counted = known.counted.max(number);
         let newer = number > known.grants;
-        let next = !newer && !same && said.resets > known.resets && now.instant + SAME >= known.resets;
+        // Sent before, and answered in the next window: a used up one is waited for all the same.
+        let over = known.remaining > 0 && now.instant + SAME >= known.resets;
+        let next = !same && over && said.resets > known.resets;
         self.current = Some(if newer || next {
             let first = if same { known.first } else { said.first };
             Current { first, counted, ..said }
