@@ -242,6 +242,7 @@ impl Machine {
                         // The service may have restarted between two requests on one connection (FC-21).
                         self.doubted = true;
                         self.connection = Connection::Fresh;
+                        self.absence.interrupt(self.held.is_some());
                         self.want(now.instant, true, out);
                     } else {
                         self.fail(now, cause, out);
@@ -408,7 +409,7 @@ impl Machine {
             }
         };
         self.hold_value(now, marks, changed, false);
-        self.confirm(flight.number, true, out);
+        self.confirm(flight, true, out);
         self.rest_for_interval(now, holds, out);
     }
 
@@ -416,7 +417,7 @@ impl Machine {
         if let Some(held) = &mut self.held {
             held.pushed = false;
         }
-        self.confirm(flight.number, false, out);
+        self.confirm(flight, false, out);
         if flight.validate && self.was_held_open(now, flight) {
             // The service waited for a change until its time was over: the long poll goes on.
             self.rest_to_continue(now, flight, holds, out);
@@ -431,7 +432,7 @@ impl Machine {
         let waited = self.was_held_open(now, flight);
         let rough = self.rough.take();
         if self.held.is_some() && (flight.validate || waited) {
-            self.confirm(flight.number, false, out);
+            self.confirm(flight, false, out);
         }
         if waited {
             self.rest_to_continue(now, flight, holds, out);
@@ -457,7 +458,6 @@ impl Machine {
 
     fn absent(&mut self, now: Now, out: &mut Actions<Action>) {
         self.outage = None;
-        self.rough = None;
         self.doubted = true;
         let confirmed = self.absence.confirm(now.instant);
         let (needed, step) = match self.held {
@@ -533,7 +533,8 @@ impl Machine {
             Stream::Down => false,
             Stream::Up { confirmed, .. } => confirmed,
         };
-        let next = self.held.zip(marks).filter(|_| counts).map(|(held, marks)| (marks, order::place(held.marks, marks)));
+        let next =
+            self.held.zip(marks).filter(|_| counts).map(|(held, marks)| (marks, order::place(held.marks, marks)));
         match next {
             Some((marks, Place::Next { changed })) => {
                 self.hold_value(now, marks, changed, true);
@@ -647,8 +648,8 @@ impl Machine {
         }
     }
 
-    /// The answer to request `number` says that the value is the current one.
-    fn confirm(&mut self, number: u64, take: bool, out: &mut Actions<Action>) {
+    /// The answer to this request says that the value is the current one.
+    fn confirm(&mut self, flight: Flight, take: bool, out: &mut Actions<Action>) {
         self.outage = None;
         self.rough = None;
         self.absence = Absence::default();
@@ -656,9 +657,12 @@ impl Machine {
         self.doubted = false;
         match &mut self.stream {
             Stream::Down => {}
-            Stream::Up { after, confirmed } => *confirmed |= number > *after,
+            Stream::Up { after, confirmed } => *confirmed |= flight.number > *after,
         }
-        out.push(Action::Publish(self.face.confirm(self.cursor(number), take)));
+        // What proves to be later than a pushed value stands after it, though it was asked for before.
+        self.count += u64::from(flight.overtaken);
+        let at = self.cursor(if flight.overtaken { self.count } else { flight.number });
+        out.push(Action::Publish(self.face.confirm(at, take)));
     }
 
     fn cursor(&self, count: u64) -> Cursor {

@@ -41,9 +41,7 @@ pub(super) fn place(floor: Marks, new: Marks) -> Place {
 pub(super) fn is_provably_later(floor: Marks, new: Marks) -> bool {
     match (floor.attempt, new.attempt) {
         (Some(floor), Some(new)) if floor != new => new > floor,
-        (Some(_), Some(_)) | (None, None) => {
-            floor.version.zip(new.version).is_some_and(|(floor, new)| new > floor)
-        }
+        (Some(_), Some(_)) | (None, None) => floor.version.zip(new.version).is_some_and(|(floor, new)| new > floor),
         (Some(_), None) | (None, Some(_)) => false,
     }
 }

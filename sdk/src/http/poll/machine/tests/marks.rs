@@ -1,0 +1,129 @@
+//! Never backwards.
+
+use super::*;
+
+fn attempt(n: u64) -> Marks {
+    running().of_attempt(n)
+}
+
+fn done(n: u64) -> Marks {
+    over().of_attempt(n)
+}
+
+/// Shows `first`, then is answered `then`: whether that is shown.
+fn shows(settings: &Settings, first: Marks, then: Marks) -> bool {
+    let mut read = Read::fresh(settings.clone(), first);
+    read.look();
+    let since = read.now;
+    let shown = publications(&read.value(then));
+    let yes = shown == [fresh(2, true)];
+    assert!(yes || shown == [stale(since, Cause::Behind)], "{first:?}, {then:?}: {shown:?}");
+    yes
+}
+
+/// R4, R10, FC-88: the whole table of what may follow what.
+#[test]
+fn r4_r10_fc_88_a_value_is_shown_only_if_it_is_not_before_what_is() {
+    let settings = Settings::default();
+    for (first, then, yes) in [
+        (attempt(2), attempt(1), false),
+        (attempt(2), attempt(2), true),
+        (attempt(2), attempt(3), true),
+        (attempt(2).at_version(5), attempt(2).at_version(4), false),
+        (attempt(2).at_version(5), attempt(2).at_version(5), true),
+        (attempt(2).at_version(5), attempt(3).at_version(1), true),
+        (attempt(2).at_version(5), done(2).at_version(4), false),
+        (attempt(2), done(2), true),
+        (attempt(2), done(1), false),
+        (done(2), attempt(3), true),
+        (done(2), done(2), true),
+        (done(2), attempt(2), false),
+        (done(2).at_version(5), attempt(2).at_version(6), false),
+        (running().at_version(5), running().at_version(4), false),
+        (over(), over(), true),
+        (over(), running(), false),
+    ] {
+        assert_eq!(shows(&settings, first, then), yes, "{first:?}, then {then:?}");
+    }
+}
+
+/// R4: what a value leaves unsaid was said before.
+#[test]
+fn r4_a_value_without_marks_lowers_no_floor() {
+    let mut read = Read::fresh(Settings::default(), attempt(2).at_version(5));
+    read.look();
+    assert_eq!(publications(&read.value(running())), [fresh(2, true)]);
+    read.look();
+    assert_eq!(publications(&read.value(attempt(1))), [stale(read.now, Cause::Behind)]);
+    read.look();
+    assert_eq!(publications(&read.value(attempt(2).at_version(4))), []);
+    read.look();
+    assert_eq!(publications(&read.value(attempt(2).at_version(5))), [fresh(5, true)]);
+}
+
+/// R4: a replica that lags is asked again after growing steps, and is no outage.
+#[test]
+fn r4_what_is_behind_is_read_again() {
+    let mut read = Read::fresh(Settings { give_up: Some(5 * SECOND), ..Settings::default() }, attempt(2));
+    read.look();
+    let begin = read.now;
+    read.value(attempt(1));
+    let mut looks = 0;
+    while read.now < begin + 60 * SECOND {
+        read.look();
+        assert_eq!(publications(&read.value(attempt(1))), [], "nothing is said twice");
+        looks += 1;
+    }
+    assert!((20..200).contains(&looks), "{looks} looks in a minute");
+    assert_eq!(read.look().1, send(true, Connection::Any));
+    assert_eq!(publications(&read.answer(Answer::Unchanged)).len(), 1);
+}
+
+/// R10, FC-88: the same attempt never goes on, however often the service says so.
+#[test]
+fn r10_fc_88_a_terminal_of_a_known_attempt_is_never_reopened() {
+    let mut read = Read::fresh(Settings::default(), done(2));
+    for _ in 0..100 {
+        read.look();
+        read.value(attempt(2));
+        read.pass(Duration::ZERO);
+    }
+    read.look();
+    assert_eq!(publications(&read.value(attempt(3))), [fresh(102, true)], "a later attempt is shown at once");
+}
+
+/// R10: where the service reopens, or counts no attempts, a second answer a second later must say so again.
+#[test]
+fn r10_a_reopening_is_believed_the_second_time() {
+    let reopens = Settings { reopens: true, ..Settings::default() };
+    for (settings, first, then) in [
+        (reopens.clone(), done(2), attempt(2)),
+        (reopens.clone(), done(2).at_version(5), attempt(2).at_version(6)),
+        (reopens, over(), running()),
+        (Settings::default(), over(), running()),
+        (Settings::default(), done(2), running()),
+    ] {
+        let mut read = Read::fresh(settings, first);
+        read.look();
+        let since = read.now;
+        assert_eq!(publications(&read.value(then)), [stale(since, Cause::Behind)]);
+        read.on(Event::Hint);
+        assert_eq!(read.permitted(), send(true, Connection::Any));
+        assert_eq!(publications(&read.value(then)), [], "too soon");
+        read.look();
+        assert!(read.now >= since + SECOND);
+        assert_eq!(publications(&read.value(then)), [fresh(4, true)]);
+    }
+}
+
+/// R10: what confirms the terminal between the two takes the doubt away.
+#[test]
+fn r10_a_reopening_that_was_denied_begins_anew() {
+    let mut read = Read::fresh(Settings::default(), over());
+    read.look();
+    read.value(running());
+    read.look();
+    assert_eq!(publications(&read.answer(Answer::Unchanged)), [fresh(3, false)]);
+    read.look();
+    assert_eq!(publications(&read.value(running())), [stale(read.now, Cause::Behind)]);
+}

@@ -1,0 +1,104 @@
+//! How often it looks.
+
+use super::*;
+
+/// The interval is a tenth of the time since the last change, between the bounds, less up to a tenth, and is said.
+#[test]
+fn r8_the_interval_follows_the_time_since_the_last_change() {
+    let interval = |unchanged: Duration, draw| {
+        let mut read = Read::fresh(Settings::default(), running());
+        // As if the budget had held the look for that long.
+        read.look();
+        read.now = at(unchanged);
+        read.draw = draw;
+        scheduled(&read.answer(Answer::Unchanged))
+    };
+    for (unchanged, expected) in [(5, 1_000), (30, 3_000), (200, 20_000), (299, 29_900), (301, 30_000), (9_000, 30_000)]
+    {
+        let expected = expected * MILLI;
+        assert_eq!(interval(unchanged * SECOND, 0), expected, "{unchanged} s");
+        assert_eq!(interval(unchanged * SECOND, u64::MAX), expected * 9 / 10, "{unchanged} s, less a tenth at most");
+    }
+    let mut read = Read::fresh(Settings::default(), running().at_version(1));
+    assert_eq!(read.ahead(), 950 * MILLI, "soon after the first value");
+    read.look();
+    read.now = at(100 * SECOND);
+    assert_eq!(scheduled(&read.value(running().at_version(1))), 9_500 * MILLI, "the same version is no change");
+    read.look();
+    assert_eq!(scheduled(&read.value(running().at_version(2))), 950 * MILLI, "a change");
+}
+
+/// R8: what the service states is a floor under the interval, whatever the draw.
+#[test]
+fn r8_a_stated_interval_is_a_floor() {
+    for draw in [0, u64::MAX / 2, u64::MAX] {
+        let mut read = Read::fresh(Settings::default(), running());
+        read.draw = draw;
+        read.look();
+        let answered = Event::Answered { answer: Answer::Unchanged, retry_after: None, holds: Some(60 * SECOND) };
+        assert_eq!(scheduled(&read.on(answered)), 60 * SECOND);
+        read.look();
+        let answered =
+            Event::Answered { answer: Answer::Unchanged, retry_after: Some(9 * SECOND), holds: Some(8 * SECOND) };
+        assert_eq!(scheduled(&read.on(answered)), 9 * SECOND);
+    }
+}
+
+/// FC-07: a long poll that ran out is no value and no failure, and goes on at once; then the value comes.
+#[test]
+fn fc_07_an_expired_long_poll_continues_and_is_never_a_value() {
+    let mut read = Read::begun(Settings { wait: Some(30 * SECOND), ..Settings::default() });
+    for _ in 0..5 {
+        read.pass(30 * SECOND);
+        assert_eq!(read.answer(Answer::Nothing), [Action::Want], "nothing is shown, and it goes on at once");
+        assert_eq!(read.permitted(), send(false, Connection::Any));
+    }
+    assert_eq!(publications(&read.value(running())), [fresh(6, true)]);
+    assert_eq!(read.look().1, send(true, Connection::Any), "a long poll names what is shown");
+    read.pass(20 * SECOND);
+    assert_eq!(read.answer(Answer::Nothing), [fresh(7, false), Action::Want], "nothing has happened: it is current");
+    assert_eq!(read.permitted(), send(true, Connection::Any));
+    read.pass(20 * SECOND);
+    assert_eq!(read.answer(Answer::Unchanged), [fresh(8, false), Action::Want], "said as 304");
+}
+
+/// A long poll that is answered at once by a service that knows none is a poll at the usual pace.
+#[test]
+fn r8_a_service_without_long_polls_is_polled_at_the_pace() {
+    let mut read = Read::fresh(Settings { wait: Some(30 * SECOND), ..Settings::default() }, running());
+    read.look();
+    assert_eq!(scheduled(&read.answer(Answer::Unchanged)), Duration::from_millis(950));
+}
+
+/// FC-07, FC-19: answers of nothing that come at once are no loop, and after one the whole value is asked for.
+#[test]
+fn fc_07_fc_19_empty_answers_that_come_at_once_back_off() {
+    for wait in [None, Some(30 * SECOND)] {
+        let mut read = Read::fresh(Settings { wait, ..Settings::default() }, running());
+        assert_eq!(read.look().1, send(true, Connection::Any));
+        let begin = read.now;
+        read.answer(Answer::Nothing);
+        let (mut looks, mut named) = (0, 0);
+        while read.now < begin + 60 * SECOND {
+            let (delay, sent) = read.look();
+            assert!(delay >= LEAST);
+            looks += 1;
+            named += u32::from(sent == send(true, Connection::Any));
+            assert_eq!(publications(&read.answer(Answer::Nothing)), [], "of the whole value it says nothing");
+        }
+        assert!(looks < 200, "{looks} looks in a minute, {wait:?}");
+        assert_eq!(named, 0, "FC-19: at most one such answer, then the whole value");
+        read.look();
+        assert_eq!(publications(&read.value(over())).len(), 1);
+        assert_eq!(read.look().1, send(true, Connection::Any));
+    }
+}
+
+/// While the read is stale a long poll must not keep its recovery back.
+#[test]
+fn r5_a_stale_read_asks_for_an_answer_at_once() {
+    let mut read = Read::fresh(Settings { wait: Some(30 * SECOND), ..Settings::default() }, running());
+    read.look();
+    read.unserved(Cause::RateLimited { retry_after: SECOND }, Some(SECOND));
+    assert_eq!(read.look().1, send(false, Connection::Any));
+}
