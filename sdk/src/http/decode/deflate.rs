@@ -65,7 +65,7 @@ fn beyond() -> Cause {
 /// Bare data cannot begin like that: with those bits its first block would be a stored one, not the last, whose padding
 /// is not zero.
 fn is_zlib(first: u8, second: u8) -> bool {
-    first & 0x0f == 8 && first >> 4 <= 7 && u16::from_be_bytes([first, second]) % 31 == 0
+    first & 0x0f == 8 && first >> 4 <= 7 && u16::from_be_bytes([first, second]).is_multiple_of(31)
 }
 
 /// Deflate data.

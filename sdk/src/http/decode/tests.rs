@@ -55,7 +55,7 @@ fn detail(result: Result<Vec<u8>, Cause>) -> String {
 }
 
 fn text() -> Vec<u8> {
-    (0..9_000).flat_map(|n: u32| format!("line {n} {}\n", n.wrapping_mul(2_654_435_761)).into_bytes()).collect()
+    (0..7_000).flat_map(|n: u32| format!("line {n} {}\n", n.wrapping_mul(2_654_435_761)).into_bytes()).collect()
 }
 
 #[test]
@@ -76,7 +76,7 @@ fn every_coding_in_every_size_of_chunk() {
         (&["gzip, gzip, gzip, gzip"], gzip(&gzip(&gzip(&gzip(&text))))),
     ];
     for (codings, encoded) in cases {
-        for chunk in [1, 2, 7, 1000, encoded.len()] {
+        for chunk in [1, 7, 1000, encoded.len()] {
             assert!(decoded(codings, encoded, chunk, LIMIT).unwrap() == text, "{codings:?} in chunks of {chunk}");
         }
     }
@@ -200,9 +200,9 @@ fn what_does_not_fit_its_checksum_or_its_name_is_an_error() {
 /// A few kilobytes that unfold into many megabytes stop at the limit, and what came out before came in bounded pieces.
 #[test]
 fn a_bomb_stops_at_the_limit() {
-    let zeros = vec![0; 64 * 1024 * 1024];
+    let zeros = vec![0; 8 * 1024 * 1024];
     for (coding, bomb) in [("gzip", gzip(&zeros)), ("deflate", raw(&zeros))] {
-        assert!(bomb.len() < 128 * 1024);
+        assert!(bomb.len() < 16 * 1024);
         let mut decoder = Decoder::of(&headers(&[coding]), LIMIT).unwrap();
         let mut out = 0;
         let mut refused = None;
@@ -231,10 +231,10 @@ fn a_bomb_stops_at_the_limit() {
 /// A bomb of codings that come to nothing costs time, not memory: it stops as well.
 #[test]
 fn a_bomb_inside_a_coding_stops_at_the_limit() {
-    let nothing = gzip(b"").repeat(200_000);
+    let nothing = gzip(b"").repeat(60_000);
     assert!(decoded(&["gzip"], &nothing, 1 << 20, LIMIT).is_ok_and(|out| out.is_empty()));
     let bomb = gzip(&nothing);
-    assert!(bomb.len() < 64 * 1024);
+    assert!(bomb.len() < 32 * 1024);
     assert!(detail(decoded(&["gzip, gzip"], &bomb, 1000, LIMIT)).contains("at most"));
 }
 

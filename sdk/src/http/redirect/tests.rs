@@ -218,7 +218,7 @@ fn another_host_is_elsewhere() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2_000))]
+    #![proptest_config(ProptestConfig::with_cases(800))]
 
     /// Whatever a service writes: HTTP, no downgrade, nobody's password, and a credential only within one origin.
     #[test]

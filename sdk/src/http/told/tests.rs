@@ -297,7 +297,8 @@ fn the_least_interval_is_read() {
 fn freshness() {
     let now = ("date", "Sun, 06 Nov 1994 08:49:37 GMT");
     let hour = ("expires", "Sun, 06 Nov 1994 09:49:37 GMT");
-    let cases: &[(&[(&str, &str)], Option<u64>)] = &[
+    type Lines = [(&'static str, &'static str)];
+    let cases: &[(&Lines, Option<u64>)] = &[
         (&[], None),
         (&[now], None),
         (&[("cache-control", "max-age=60")], Some(60)),
