@@ -11,7 +11,7 @@ pub mod liveness;
 mod sources;
 pub mod supervisor;
 pub mod timers;
-mod wake;
+pub(crate) mod wake;
 
 pub use backoff::{Backoff, Schedule};
 pub use discover::{Address, Endpoint};

@@ -13,18 +13,18 @@ const TOLERANCE: Duration = Duration::from_secs(2);
 
 /// Compares the wall clock with the monotonic clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Wake {
+pub(crate) struct Wake {
     instant: Monotonic,
     wall: Wall,
 }
 
 impl Wake {
-    pub(super) fn new(now: &Now) -> Self {
+    pub(crate) fn new(now: &Now) -> Self {
         Self { instant: now.instant, wall: now.wall }
     }
 
     /// Whether the clocks came apart since the last look.
-    pub(super) fn jumped(&mut self, now: &Now) -> bool {
+    pub(crate) fn jumped(&mut self, now: &Now) -> bool {
         let elapsed = now.instant.since(self.instant);
         let expected = self.wall + elapsed;
         let apart = now.wall.since(expected).max(expected.since(now.wall));
@@ -33,7 +33,7 @@ impl Wake {
     }
 
     /// When to look again.
-    pub(super) fn due(&self) -> Monotonic {
+    pub(crate) fn due(&self) -> Monotonic {
         self.instant + CHECK_EVERY
     }
 }
