@@ -11,7 +11,7 @@ pub mod liveness;
 mod sources;
 pub mod supervisor;
 pub mod timers;
-mod wake;
+pub(crate) mod wake;
 
 pub use backoff::{Backoff, Schedule};
 pub use discover::{Address, Endpoint};
@@ -23,6 +23,6 @@ pub use supervisor::Supervisor;
 pub use timers::{LivenessTimer, SupervisorTimer};
 
 #[cfg(feature = "client")]
-pub(crate) use wake::Wake;
-#[cfg(feature = "client")]
 pub(crate) use driver::{Driver, Happening, Parts, Schedule as Policy, check_url};
+#[cfg(feature = "client")]
+pub(crate) use wake::Wake;

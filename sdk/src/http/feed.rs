@@ -1,1 +1,35 @@
 //! Logs and event streams: each item once and in order, or one explicit gap (R6).
+//!
+//! A [`Feed`] follows a log or an event stream of a service that knows nothing of Outlast. It recovers by itself (R8),
+//! resumes where it was, and never says that the work is over or how it went: only the status channel does (R10).
+//! [`Feed::finish`] tells it that the work is over; then it reads until the log is complete, and ends.
+//!
+//! A [`Machine`] makes every decision of one feed: pure, with a [`Reader`] for what is particular to the kind of log.
+
+mod driver;
+mod events;
+mod fetch;
+mod handle;
+mod item;
+mod kind;
+mod lines;
+mod machine;
+mod pages;
+mod reader;
+mod settings;
+mod stamped;
+mod stretch;
+#[cfg(test)]
+mod tests;
+
+pub use events::{EventStream, Events};
+pub use fetch::{FeedAsk, Fetch, FetchError, Fetched, Form};
+pub use handle::{Feed, Finisher};
+pub use item::{FeedEnd, FeedItem, FeedState, Position};
+pub use kind::{LinePages, LinesAbout, LogKind, OffsetParameter, Offsets, Stamps, TokenPages};
+pub use machine::{Action, Event, Machine};
+pub use pages::{Lines, Tokens};
+pub use reader::{Ask, Head, Out, Reached, Reader, Stage, Then, Trouble};
+pub use settings::{Settings, Sizes};
+pub use stamped::Stamped;
+pub use stretch::Stretch;

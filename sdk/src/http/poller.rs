@@ -220,7 +220,8 @@ impl<T: Send + Sync + 'static> Poller<T> {
                     self.query = query;
                 }
                 self.taken = got.value;
-                let served = matches!(got.answer, Answer::Value(_) | Answer::Same | Answer::Unchanged | Answer::Nothing);
+                let served =
+                    matches!(got.answer, Answer::Value(_) | Answer::Same | Answer::Unchanged | Answer::Nothing);
                 let retry_after = if served { got.told.retry_after } else { got.told.wait() };
                 // A cache's freshness stretches the interval, but not beyond what the caller has set.
                 let fresh_for = got.told.fresh_for.map(|fresh| fresh.min(self.settings.pace.most));

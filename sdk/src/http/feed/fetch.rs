@@ -1,0 +1,110 @@
+//! How a feed asks: one request, with everything that is decided for all requests behind it.
+
+use std::time::Duration;
+
+use ::http::HeaderMap;
+use futures::future::BoxFuture;
+use url::Url;
+
+use crate::error::Cause;
+use crate::http::Told;
+use crate::http::exchange::{Answer, Progress};
+
+/// Sends the requests of a feed.
+///
+/// An implementation waits until the budget permits the request, adds the credential, follows redirects (without the
+/// credential to another origin, R3) and decodes content codings. What is no answer of the resource it gives as an
+/// error: 401, a refusal for the rate, 5xx. Every other status is the feed's to judge, 304, 403, 404, 410 and 416 too.
+/// It bounds nothing in time and repeats nothing, beside one more attempt on a fresh connection (FC-90).
+pub trait Fetch: Clone + Send + Sync + 'static {
+    /// Sends one request; ready with the head of the answer.
+    ///
+    /// # Cancel safety
+    /// Dropping the future, or the answer before its end, abandons the request.
+    fn fetch(&self, ask: FeedAsk) -> BoxFuture<'static, Result<Fetched, FetchError>>;
+}
+
+/// One request of a feed: a `GET`.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct FeedAsk {
+    /// The whole URL.
+    pub url: Url,
+    /// The headers, without a credential.
+    pub headers: HeaderMap,
+    /// What the body of a 200 or 206 is to be.
+    pub expected: Form,
+    /// Whether the answer goes on as long as the service has something to say: it holds a connection.
+    pub long: bool,
+    /// Told of each phase: [`FirstByte`](crate::error::Phase::FirstByte) when the budget permits the request, then
+    /// whatever the exchange says. The feed bounds each (R7); before the first, nothing is bounded.
+    pub progress: Progress,
+}
+
+impl FeedAsk {
+    /// A request of that URL.
+    pub fn new(url: Url, headers: HeaderMap, expected: Form, long: bool, progress: Progress) -> Self {
+        Self { url, headers, expected, long, progress }
+    }
+}
+
+/// What a body is to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Form {
+    /// Bytes of a log: anything but a web page.
+    Log,
+    /// JSON.
+    Json,
+    /// `text/event-stream`.
+    Events,
+}
+
+/// The head of an answer that came.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Fetched {
+    /// The answer; its body is decoded.
+    pub answer: Answer,
+    /// What its headers say about asking again.
+    pub told: Told,
+    /// Where it came from, after redirects.
+    pub url: Url,
+}
+
+impl Fetched {
+    /// An answer from `url`.
+    pub fn new(answer: Answer, told: Told, url: Url) -> Self {
+        Self { answer, told, url }
+    }
+}
+
+/// Why no answer came.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct FetchError {
+    /// Why.
+    pub cause: Cause,
+    /// The service asks not to be asked before this time has passed.
+    pub retry_after: Option<Duration>,
+    /// No request can be sent with a credential that the service has not refused twice (R3).
+    pub denied: bool,
+}
+
+impl FetchError {
+    /// A failure that another attempt may mend.
+    pub fn new(cause: Cause) -> Self {
+        Self { cause, retry_after: None, denied: false }
+    }
+
+    /// Not before `delay` has passed.
+    #[must_use]
+    pub fn retry_after(self, delay: Duration) -> Self {
+        Self { retry_after: Some(delay), ..self }
+    }
+
+    /// Access is denied.
+    pub fn denied(cause: Cause) -> Self {
+        Self { cause, retry_after: None, denied: true }
+    }
+}

@@ -1,0 +1,249 @@
+//! What is particular to one kind of log or stream.
+
+use std::fmt;
+use std::hash::{Hash, Hasher};
+
+use ::http::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE};
+use ::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use bytes::Bytes;
+use sha2::{Digest as _, Sha256};
+use url::Url;
+
+use super::fetch::Form;
+use super::item::FeedItem;
+use crate::error::Cause;
+
+/// Knows how to ask for the rest of one kind of log or stream, and what of an answer is new. Pure.
+///
+/// Its [`Machine`](super::Machine) decides when. It calls [`ask`](Self::ask), then [`head`](Self::head) with the head
+/// of the answer, [`piece`](Self::piece) with each piece of its body and [`end`](Self::end) at its complete end. An answer that
+/// breaks off is just not ended: the next `ask` goes on from what was delivered.
+pub trait Reader: Clone + Eq + Hash + fmt::Debug + Send + 'static {
+    /// What the feed delivers.
+    type Item: Send + 'static;
+
+    /// Whether it has no end of its own: nothing but silence says that all was had.
+    const ENDLESS: bool = false;
+
+    /// What to ask for.
+    fn ask(&mut self, stage: Stage) -> Ask;
+
+    /// Judges the head of the answer.
+    ///
+    /// # Errors
+    /// When it is not what was asked for.
+    fn head(&mut self, head: &Head<'_>, out: &mut Out<Self::Item>) -> Result<Then, Trouble>;
+
+    /// Takes a piece of the body.
+    ///
+    /// # Errors
+    /// When it contradicts what was delivered, or cannot be decoded.
+    fn piece(&mut self, piece: Bytes, out: &mut Out<Self::Item>) -> Result<(), Trouble>;
+
+    /// The body is complete.
+    ///
+    /// # Errors
+    /// When it contradicts what was delivered, or cannot be decoded.
+    fn end(&mut self, out: &mut Out<Self::Item>) -> Result<Reached, Trouble>;
+
+    /// The log contradicts what was delivered, and did so again: goes on with the log as it is, after a gap.
+    fn restart(&mut self, out: &mut Out<Self::Item>);
+
+    /// How many bytes of items were delivered.
+    fn bytes(&self) -> u64;
+
+    /// The least time before the next request after a failure, as the service asked.
+    fn least_delay(&self) -> std::time::Duration {
+        std::time::Duration::ZERO
+    }
+}
+
+/// What is delivered.
+pub type Out<T> = Vec<FeedItem<T>>;
+
+/// How far the work is, as the feed was told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[expect(clippy::exhaustive_enums, reason = "a reader decides on each")]
+pub enum Stage {
+    /// It may go on.
+    Following,
+    /// It is over; the log may still grow.
+    Finishing,
+    /// It is over, and what the log has now is all.
+    Last,
+}
+
+/// A request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Ask {
+    /// The whole URL.
+    pub url: Url,
+    /// The headers.
+    pub headers: HeaderMap,
+    /// What the body is to be.
+    pub expected: Form,
+    /// Whether the answer goes on as long as there is something to say.
+    pub long: bool,
+}
+
+impl Ask {
+    /// A request that ends, for an answer without content coding: offsets count what is sent.
+    pub fn new(url: Url, expected: Form) -> Self {
+        let mut headers = HeaderMap::new();
+        let accept = match expected {
+            Form::Log => "text/plain, */*;q=0.5",
+            Form::Json => "application/json",
+            Form::Events => "text/event-stream",
+        };
+        headers.insert(ACCEPT, HeaderValue::from_static(accept));
+        headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+        Self { url, headers, expected, long: false }
+    }
+
+    /// With a parameter of the query. One of that name in the URL is replaced.
+    #[must_use]
+    pub fn parameter(mut self, name: &str, value: &str) -> Self {
+        let others: Vec<(String, String)> =
+            self.url.query_pairs().filter(|(n, _)| n != name).map(|(n, v)| (n.into(), v.into())).collect();
+        self.url.query_pairs_mut().clear().extend_pairs(others).append_pair(name, value);
+        self
+    }
+
+    /// With a header; left out if the value cannot be one.
+    #[must_use]
+    pub fn header(mut self, name: HeaderName, value: &str) -> Self {
+        if let Ok(value) = HeaderValue::from_bytes(value.as_bytes()) {
+            self.headers.insert(name, value);
+        }
+        self
+    }
+}
+
+/// The head of an answer.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct Head<'a> {
+    /// The status.
+    pub status: StatusCode,
+    /// The headers.
+    pub headers: &'a HeaderMap,
+}
+
+impl<'a> Head<'a> {
+    /// A head.
+    pub fn new(status: StatusCode, headers: &'a HeaderMap) -> Self {
+        Self { status, headers }
+    }
+
+    pub(super) fn text(&self, name: &str) -> Option<&'a str> {
+        self.headers.get(name)?.to_str().ok().map(str::trim)
+    }
+
+    pub(super) fn number(&self, name: &str) -> Option<u64> {
+        self.text(name).filter(|text| text.bytes().all(|b| b.is_ascii_digit()))?.parse().ok()
+    }
+
+    /// What a status comes down to that carries nothing of the log.
+    pub(super) fn unserved(&self, seen: bool) -> Trouble {
+        match self.status {
+            StatusCode::GONE => Trouble::Gone,
+            StatusCode::NOT_FOUND if !seen => Trouble::Unserved(Cause::NotYetVisible),
+            StatusCode::UNAUTHORIZED => Trouble::Unserved(Cause::Unauthorized),
+            other => Trouble::Unserved(Cause::Status { code: other.as_u16() }),
+        }
+    }
+
+    /// Whether the body may be what was asked for: a login page with status 200 is none (R3).
+    pub(super) fn check(&self, expected: Form) -> Result<(), Trouble> {
+        if let Some(coding) = self.text(CONTENT_ENCODING.as_str())
+            && !coding.eq_ignore_ascii_case("identity")
+        {
+            return Err(undecodable("content-encoding: expected none"));
+        }
+        let media = self.text(CONTENT_TYPE.as_str()).unwrap_or("");
+        let media = media.split(';').next().unwrap_or("").trim().to_ascii_lowercase();
+        let (fits, wanted) = match expected {
+            Form::Log => (!matches!(&*media, "text/html" | "application/xhtml+xml"), "a log, not a web page"),
+            Form::Json => (media == "application/json" || media.ends_with("+json"), "JSON"),
+            Form::Events => (media == "text/event-stream", "text/event-stream"),
+        };
+        if fits { Ok(()) } else { Err(undecodable(&format!("content-type: expected {wanted}"))) }
+    }
+}
+
+/// What to do with an answer after its head.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[expect(clippy::exhaustive_enums, reason = "the machine decides on each")]
+pub enum Then {
+    /// Read its body.
+    Read,
+    /// It has none, or none that matters.
+    Reached(Reached),
+}
+
+/// How far an answer brought the feed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[expect(clippy::exhaustive_enums, reason = "the machine decides on each")]
+pub enum Reached {
+    /// To the end of what there is now.
+    End,
+    /// There is more to ask for at once.
+    More,
+    /// As far as this answer goes; the service says that the log is not complete, or does not say where its end is.
+    Later,
+    /// To the end of the log: the service says that it is complete.
+    Complete,
+}
+
+/// Why an answer is of no use.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[expect(clippy::exhaustive_enums, reason = "the machine decides on each")]
+pub enum Trouble {
+    /// It may be served later.
+    Unserved(Cause),
+    /// It shows less than what was delivered, or something else.
+    Contradiction,
+    /// It can never be read.
+    Unreadable(Cause),
+    /// The service says that the log is no more.
+    Gone,
+}
+
+pub(super) fn undecodable(expected: &str) -> Trouble {
+    Trouble::Unserved(Cause::Undecodable { detail: expected.into() })
+}
+
+/// A digest of what was delivered, to recognise it when it comes again.
+#[derive(Clone, Default)]
+pub(super) struct Digest(Sha256);
+
+impl Digest {
+    pub(super) fn update(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
+    }
+
+    fn value(&self) -> [u8; 32] {
+        self.0.clone().finalize().into()
+    }
+}
+
+impl PartialEq for Digest {
+    fn eq(&self, other: &Self) -> bool {
+        self.value() == other.value()
+    }
+}
+
+impl Eq for Digest {}
+
+impl Hash for Digest {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.value().hash(state);
+    }
+}
+
+impl fmt::Debug for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Digest(..)")
+    }
+}
