@@ -6,6 +6,7 @@ mod budgets;
 mod decode;
 pub mod exchange;
 pub mod feed;
+mod fetcher;
 mod fields;
 mod get;
 pub mod pacing;

@@ -13,10 +13,13 @@ use url::Url;
 use super::agent::Agent;
 use super::answer::{self, Expected};
 use super::decode;
+use super::feed::{self, EventStream, Feed, LogKind};
+use super::fetcher::Fetcher;
 use super::poll::{Bounds, Marks, Pace, Settings};
 use super::poller::{self, Parts};
 use super::push::Push;
 use super::requester::Requester;
+use super::sse;
 use crate::connection::Backoff;
 use crate::credential::{Credentials, Keeper};
 use crate::error::{Cause, Error};
@@ -161,6 +164,28 @@ impl Get {
     /// What [`Read::observe`] says.
     pub fn observe<T: DeserializeOwned + Send + Sync + 'static>(self) -> Result<Observable<T>, Error> {
         self.json().observe()
+    }
+
+    /// Follows the log there: each byte once and in order, or one explicit gap (R6). Call it inside a tokio runtime.
+    ///
+    /// # Errors
+    /// When the URL, a header or a setting of `kind` is malformed, outside a tokio runtime, or when no TLS can be had.
+    pub fn log(self, kind: LogKind, settings: feed::Settings) -> Result<Feed<Bytes>, Error> {
+        let (agent, requester, url) = self.checked(Expected::Bytes)?;
+        let env = agent.inner().env.clone();
+        Feed::log(Fetcher::new(requester), url, kind, settings, env)
+    }
+
+    /// Follows the event stream there, by `Last-Event-ID` where the service replays. Call it inside a tokio runtime.
+    ///
+    /// # Errors
+    /// When the URL or a header is malformed, outside a tokio runtime, or when no TLS can be had.
+    pub fn events(self, replays: bool, settings: feed::Settings) -> Result<Feed<sse::Event>, Error> {
+        let (agent, requester, url) = self.checked(Expected::EventStream)?;
+        let env = agent.inner().env.clone();
+        let stream = EventStream::new(url);
+        let stream = if replays { stream } else { stream.without_replay() };
+        Ok(Feed::events(Fetcher::new(requester), stream, settings, env))
     }
 
     fn read<T>(
