@@ -169,7 +169,9 @@ impl Profile {
     pub fn named(name: &str) -> Result<Self, Error> {
         match SHIPPED.iter().find(|(each, _)| *each == name) {
             Some((_, text)) => file::parse(text, file::Trust::Shipped),
-            None => Err(Error::invalid("profile", format_args!("one of {}", Self::names().collect::<Vec<_>>().join(", ")))),
+            None => {
+                Err(Error::invalid("profile", format_args!("one of {}", Self::names().collect::<Vec<_>>().join(", "))))
+            }
         }
     }
 

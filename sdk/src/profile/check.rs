@@ -13,14 +13,16 @@ pub(super) fn check(profile: &Profile) -> Result<(), Error> {
         return Err(Error::invalid("stage", "at least one stage"));
     }
     for (i, stage) in profile.stages.iter().enumerate() {
-        let path = format!("stage[{i}]");
+        let path = format!("stage[{i}].name");
         if !is_name(&stage.name) {
-            return Err(Error::invalid(&format!("{path}.name"), NAME));
+            return Err(Error::invalid(&path, NAME));
         }
         if profile.stages[..i].iter().any(|earlier| earlier.name == stage.name) {
-            return Err(Error::invalid(&format!("{path}.name"), "a name that no stage before has"));
+            return Err(Error::invalid(&path, "a name that no stage before has"));
         }
-        self::stage(profile, stage, &path)?;
+    }
+    for (i, stage) in profile.stages.iter().enumerate() {
+        self::stage(profile, stage, &format!("stage[{i}]"))?;
     }
     for (i, address) in profile.addresses.iter().enumerate() {
         let path = format!("address[{i}]");
@@ -58,6 +60,13 @@ fn stage(profile: &Profile, stage: &Stage, path: &str) -> Result<(), Error> {
     if stage.path.has_host() {
         return Err(Error::invalid(&format!("{path}.path"), "a path: the host is that of the user's address"));
     }
+    for (i, question) in stage.status.iter().enumerate() {
+        self::question(question, &format!("{path}.status[{i}]"))?;
+        if question.when.is_none() && i + 1 < stage.status.len() {
+            let expected = "when it applies: without that, no question after it is ever asked";
+            return Err(Error::invalid(&format!("{path}.status[{i}].when"), expected));
+        }
+    }
     let has = |list: fn(&Question) -> &Vec<Word>| stage.status.iter().any(|question| !list(question).is_empty());
     if stage.status.is_empty() && stage.next.is_empty() {
         return Err(Error::invalid(&format!("{path}.status"), "how its status is read, or a next stage"));
@@ -69,18 +78,11 @@ fn stage(profile: &Profile, stage: &Stage, path: &str) -> Result<(), Error> {
             return Err(Error::invalid(&format!("{path}.status"), expected));
         }
     }
-    for (i, question) in stage.status.iter().enumerate() {
-        self::question(question, &format!("{path}.status[{i}]"))?;
-        if question.when.is_none() && i + 1 < stage.status.len() {
-            let expected = "when it applies: without that, no question after it is ever asked";
-            return Err(Error::invalid(&format!("{path}.status[{i}].when"), expected));
-        }
-    }
     let given = given(stage);
-    if let Some(find) = &stage.find {
-        if stage.path.names().contains(&*find.equals) || find.equals.is_empty() {
-            return Err(Error::invalid(&format!("{path}.find.equals"), "a placeholder of an earlier stage"));
-        }
+    if let Some(find) = &stage.find
+        && (stage.path.names().contains(&*find.equals) || find.equals.is_empty())
+    {
+        return Err(Error::invalid(&format!("{path}.find.equals"), "a placeholder of an earlier stage"));
     }
     for (i, next) in stage.next.iter().enumerate() {
         let path = format!("{path}.next[{i}]");
@@ -112,10 +114,10 @@ fn question(question: &Question, path: &str) -> Result<(), Error> {
     for (field, list) in question.lists() {
         for word in list {
             let field_path = format!("{path}.{field}");
-            if let Some((_, first)) = seen.first() {
-                if !first.is_like(word) {
-                    return Err(Error::invalid(&field_path, format_args!("{}, as the words before", first.kind())));
-                }
+            if let Some((_, first)) = seen.first()
+                && !first.is_like(word)
+            {
+                return Err(Error::invalid(&field_path, format_args!("{}, as the words before", first.kind())));
             }
             if let Some((other, _)) = seen.iter().find(|(_, each)| *each == word) {
                 return Err(Error::invalid(&field_path, format_args!("no \"{word}\", which {other} has already")));
@@ -207,9 +209,10 @@ fn bound(template: &Template, given: &BTreeSet<&str>, path: &str) -> Result<(), 
 /// What a list is searched by is among what is given.
 fn meant(stage: &Stage, given: &BTreeSet<&str>, path: &str) -> Result<(), Error> {
     match &stage.find {
-        Some(find) if !given.contains(&*find.equals) => {
-            Err(Error::invalid(path, format_args!("something that gives {{{}}}, by which stage {} is found", find.equals, stage.name)))
-        }
+        Some(find) if !given.contains(&*find.equals) => Err(Error::invalid(
+            path,
+            format_args!("something that gives {{{}}}, by which stage {} is found", find.equals, stage.name),
+        )),
         Some(_) | None => Ok(()),
     }
 }

@@ -31,8 +31,23 @@ mod tests {
     #[test]
     fn durations_have_a_unit() {
         let ms = |text| duration("f", text).unwrap().as_millis();
-        assert_eq!((ms("500ms"), ms("90s"), ms("10m"), ms("2h"), ms("1d")), (500, 90_000, 600_000, 7_200_000, 86_400_000));
-        for bad in ["", "90", "s", "90 s", "-1s", "1.5s", "90S", "10min", "1h30m", "99999999999999999999s", "9999999999999999999d"] {
+        assert_eq!(
+            (ms("500ms"), ms("90s"), ms("10m"), ms("2h"), ms("1d")),
+            (500, 90_000, 600_000, 7_200_000, 86_400_000)
+        );
+        for bad in [
+            "",
+            "90",
+            "s",
+            "90 s",
+            "-1s",
+            "1.5s",
+            "90S",
+            "10min",
+            "1h30m",
+            "99999999999999999999s",
+            "9999999999999999999d",
+        ] {
             let e = duration("pace.least", bad).unwrap_err();
             assert!(e.is_invalid() && e.to_string().starts_with("pace.least: expected a duration"), "{bad}: {e}");
         }

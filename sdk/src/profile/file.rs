@@ -101,12 +101,17 @@ fn when(mut fields: Fields) -> Result<When, Error> {
 }
 
 fn order(mut fields: Fields) -> Result<Order, Error> {
-    let kinds: [(&str, fn(super::Place) -> Order); 2] = [("monotone", Order::Monotone), ("coarse", Order::Coarse)];
-    let kinds = kinds.map(|(word, make)| (word, Some(make)));
-    let all = [kinds[0], kinds[1], ("opaque", None)];
-    let order = match fields.need_one_of("kind", &all)? {
-        Some(make) => make(fields.need_place("at")?),
-        None => Order::Opaque,
+    #[derive(Clone, Copy)]
+    enum Kind {
+        Monotone,
+        Coarse,
+        Opaque,
+    }
+    let kinds = [("monotone", Kind::Monotone), ("coarse", Kind::Coarse), ("opaque", Kind::Opaque)];
+    let order = match fields.need_one_of("kind", &kinds)? {
+        Kind::Monotone => Order::Monotone(fields.need_place("at")?),
+        Kind::Coarse => Order::Coarse(fields.need_place("at")?),
+        Kind::Opaque => Order::Opaque,
     };
     fields.done()?;
     Ok(order)
@@ -315,11 +320,8 @@ fn correlate(mut fields: Fields) -> Result<Correlate, Error> {
 }
 
 fn cancel(mut fields: Fields) -> Result<Cancel, Error> {
-    let means = [
-        ("queued", Acknowledged::Queued),
-        ("stopped", Acknowledged::Stopped),
-        ("nothing", Acknowledged::Nothing),
-    ];
+    let means =
+        [("queued", Acknowledged::Queued), ("stopped", Acknowledged::Stopped), ("nothing", Acknowledged::Nothing)];
     let cancel = Cancel {
         stage: fields.need_text("stage")?.into(),
         call: call(&mut fields)?,

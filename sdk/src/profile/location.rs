@@ -61,17 +61,18 @@ impl Profile {
         }
         // The path of a page that a program in the browser shows.
         let fragment = url.fragment().filter(|f| f.starts_with('/')).map(|f| f.split('?').next().unwrap_or(f));
-        for address in &self.addresses {
-            if let Some(bound) = address.like.matches(host, url.path(), fragment) {
-                return self.at_address(url, address, bound);
-            }
-        }
+        // The interface first: its paths are exact, those of pages are not (a GitLab project may have any).
         for stage in &self.stages {
             if let Some(bound) = stage.path.matches(host, url.path(), None) {
                 // A list is no address of one piece of work: which one is meant it does not say.
                 if stage.path.names().iter().all(|name| bound.segments(name).is_some()) && stage.find.is_none() {
                     return place(url, stage, None, bound);
                 }
+            }
+        }
+        for address in &self.addresses {
+            if let Some(bound) = address.like.matches(host, url.path(), fragment) {
+                return self.at_address(url, address, bound);
             }
         }
         let known: Vec<&str> = self.addresses.iter().map(|address| address.like.as_str()).collect();
@@ -97,7 +98,9 @@ impl Profile {
             let host: Option<Vec<String>> = labels.into_iter().collect();
             // Credentials go there: never without TLS.
             let set = host.is_some_and(|host| {
-                url.set_scheme("https").is_ok() && url.set_port(None).is_ok() && url.set_host(Some(&host.join("."))).is_ok()
+                url.set_scheme("https").is_ok()
+                    && url.set_port(None).is_ok()
+                    && url.set_host(Some(&host.join("."))).is_ok()
             });
             if !set {
                 return Err(Error::invalid("address.host", "a host whose placeholders the address gives"));

@@ -192,7 +192,9 @@ fn segments(path: &str) -> Result<Vec<Part>, String> {
 fn part(segment: &str) -> Result<Part, String> {
     match segment.strip_prefix('{').and_then(|rest| rest.strip_suffix('}')) {
         Some(inner) => hole(inner),
-        None if segment.contains(['{', '}']) => Err(format!("a placeholder to be a whole segment, unlike \"{segment}\"")),
+        None if segment.contains(['{', '}']) => {
+            Err(format!("a placeholder to be a whole segment, unlike \"{segment}\""))
+        }
         None => decode(segment).map(Part::Literal).ok_or_else(|| format!("text in UTF-8, unlike \"{segment}\"")),
     }
 }
@@ -309,7 +311,10 @@ mod tests {
         assert_eq!(matched("/a/{b}", "/a/1/2"), None);
         assert_eq!(matched("/a/{b:number}", "/a/x"), None);
         assert_eq!(matched("/a/{b:path}", "/a/1/2"), pairs(&[("b", "1/2")]));
-        assert_eq!(matched("/{b:path}/-/p/{n:number}/{_:any}", "/g/s/p/-/p/9/builds"), pairs(&[("b", "g/s/p"), ("n", "9")]));
+        assert_eq!(
+            matched("/{b:path}/-/p/{n:number}/{_:any}", "/g/s/p/-/p/9/builds"),
+            pairs(&[("b", "g/s/p"), ("n", "9")])
+        );
         assert_eq!(matched("{base:any}/a", "/a"), pairs(&[("base", "")]));
         // A step upwards is never put into a path again.
         assert_eq!(matched("/a/{b}", "/a/%2e%2e"), None);

@@ -151,7 +151,8 @@ impl Profile {
                 let list = find.each.of(body).and_then(Value::as_array);
                 let list = list.ok_or_else(|| undecodable(format_args!("expected an array at {}", find.each)))?;
                 let wanted = known.get(&find.equals).ok_or(Unread::Absent)?;
-                let is_meant = |each: &&Value| find.key.of(each).and_then(Word::of).is_some_and(|w| w.to_string() == wanted);
+                let is_meant =
+                    |each: &&Value| find.key.of(each).and_then(Word::of).is_some_and(|w| w.to_string() == wanted);
                 list.iter().find(is_meant).ok_or(Unread::Absent)?
             }
             None => body,
@@ -190,9 +191,10 @@ impl Stage {
             return Ok((WorkState::Running, Arc::clone(&self.name), None));
         }
         for question in &self.status {
-            let applies = question.when.as_ref().is_none_or(|when| {
-                when.at.of(body).and_then(Word::of).is_some_and(|word| when.is.contains(&word))
-            });
+            let applies = question
+                .when
+                .as_ref()
+                .is_none_or(|when| when.at.of(body).and_then(Word::of).is_some_and(|word| when.is.contains(&word)));
             if applies {
                 return question.answer(body);
             }
@@ -207,7 +209,8 @@ impl Question {
     fn answer(&self, body: &Value) -> Result<(WorkState, Arc<str>, Option<Arc<str>>), Unread> {
         let at = &self.at;
         let expected = self.lists().into_iter().find_map(|(_, list)| list.first()).map_or("a word", Word::kind);
-        let value = self.at.of(body).ok_or_else(|| undecodable(format_args!("expected {expected} at {at}, found none")))?;
+        let value =
+            self.at.of(body).ok_or_else(|| undecodable(format_args!("expected {expected} at {at}, found none")))?;
         let wrong = || undecodable(format_args!("expected {expected} at {at}, found {}", kind_of(value)));
         let word = Word::of(value).ok_or_else(wrong)?;
         let is_of_type = self.lists().into_iter().find_map(|(_, list)| list.first()).is_some_and(|w| w.is_like(&word));
