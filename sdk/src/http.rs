@@ -9,6 +9,7 @@ pub mod feed;
 mod fetcher;
 mod fields;
 mod get;
+mod guide;
 pub mod pacing;
 pub mod poll;
 mod poller;
@@ -21,7 +22,10 @@ mod told;
 mod validator;
 
 pub use agent::{Agent, AgentBuilder};
+pub(crate) use answer::json;
 pub use exchange::Exchange;
 pub use get::{Get, Look, Page, Read, get};
+pub(crate) use guide::{Guide, Guided, Turn};
+pub(crate) use poller::Decode;
 pub use pool::{Pool, PoolBuilder};
 pub use told::{Told, Window};

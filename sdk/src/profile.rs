@@ -32,6 +32,7 @@ mod template;
 #[cfg(test)]
 mod tests;
 mod time;
+mod watch;
 mod webhook;
 mod word;
 mod work;

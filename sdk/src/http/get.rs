@@ -15,7 +15,8 @@ use super::answer::{self, Expected};
 use super::decode;
 use super::feed::{self, EventStream, Feed, LogKind};
 use super::fetcher::Fetcher;
-use super::poll::{Bounds, Marks, Pace, Settings};
+use super::guide::Guide;
+use super::poll::{Answer, Bounds, Marks, Pace, Settings};
 use super::poller::{self, Parts};
 use super::push::Push;
 use super::requester::Requester;
@@ -140,12 +141,12 @@ impl Get {
 
     /// Reads JSON, and goes on to set up what depends on its type.
     pub fn json<T: DeserializeOwned + Send + Sync + 'static>(self) -> Read<T> {
-        self.read(Expected::Json, |body| answer::json(body))
+        self.read(Expected::Json, |body| answer::json(body).map_err(Answer::Unserved))
     }
 
     /// Reads text.
     pub fn text(self) -> Read<String> {
-        self.read(Expected::Text, |body| answer::text(body.clone()))
+        self.read(Expected::Text, |body| answer::text(body.clone()).map_err(Answer::Unserved))
     }
 
     /// Reads what `decode` makes of a whole body, whatever its content type. An error says what was expected.
@@ -154,7 +155,7 @@ impl Get {
         decode: impl Fn(&[u8]) -> Result<T, String> + Send + Sync + 'static,
     ) -> Read<T> {
         self.read(Expected::Bytes, move |body| {
-            decode(body).map_err(|detail| Cause::Undecodable { detail: detail.into() })
+            decode(body).map_err(|detail| Answer::Unserved(Cause::Undecodable { detail: detail.into() }))
         })
     }
 
@@ -191,13 +192,45 @@ impl Get {
     fn read<T>(
         self,
         expected: Expected,
-        decode: impl Fn(&Bytes) -> Result<T, Cause> + Send + Sync + 'static,
+        decode: impl Fn(&Bytes) -> Result<T, Answer> + Send + Sync + 'static,
     ) -> Read<T> {
         Read { get: self, expected, decode: Arc::new(decode), marks: None, pages: None }
     }
 
     fn refuse(&mut self, e: Error) {
         self.refused.get_or_insert(e);
+    }
+
+    /// The address, as it was given.
+    pub(crate) fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// The bounds and intervals so far.
+    pub(crate) fn present_settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// Reads JSON from where a guide leads, with what else was set up here.
+    pub(crate) fn guided<T: Send + Sync + 'static>(
+        mut self,
+        guide: impl Guide<T> + 'static,
+        marks: impl Fn(&T) -> Marks + Send + Sync + 'static,
+    ) -> Result<(Observable<T>, Observable<Look>), Error> {
+        self.url = guide.url().to_string();
+        let (agent, requester, url) = self.checked(Expected::Json)?;
+        let parts = Parts {
+            requester,
+            url,
+            expected: Expected::Json,
+            decode: guide.decode(),
+            marks: Some(Arc::new(marks)),
+            pages: None,
+            settings: self.settings,
+            push: self.push,
+            guide: Some(Box::new(guide)),
+        };
+        Ok(poller::start(&agent, parts))
     }
 
     /// The agent and what sends its requests, checked.
@@ -307,6 +340,7 @@ impl<T: Send + Sync + 'static> Read<T> {
             pages: self.pages,
             settings: self.get.settings,
             push: self.get.push,
+            guide: None,
         };
         Ok(poller::start(&agent, parts))
     }

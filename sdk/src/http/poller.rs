@@ -16,6 +16,7 @@ use super::answer::{self, Asked, Body, Expected, Judgement};
 use super::budgets::Budget;
 use super::exchange::{self, Connection, Progress};
 use super::get::{Look, Page};
+use super::guide::{Guide, Guided, Turn};
 use super::poll::{Action, Answer, Event, Machine, Marks, Settings};
 use super::push::{self, Happening, Push};
 use super::requester::{Allowed, Ask, Requester, Sent, Wanted, Wish};
@@ -29,7 +30,8 @@ use crate::observe::machine::Shown;
 use crate::observe::{Observable, Publisher, channel};
 use crate::wire::Epoch;
 
-pub(super) type Decode<T> = dyn Fn(&Bytes) -> Result<T, Cause> + Send + Sync;
+/// Makes a value of a body, or says what the answer comes down to without one.
+pub(crate) type Decode<T> = dyn Fn(&Bytes) -> Result<T, Answer> + Send + Sync;
 pub(super) type MarksOf<T> = dyn Fn(&T) -> Marks + Send + Sync;
 pub(super) type Pages<T> = dyn Fn(&T, &HeaderMap) -> Page + Send + Sync;
 type Query = Vec<(String, String)>;
@@ -49,6 +51,7 @@ pub(super) struct Parts<T> {
     pub(super) pages: Option<Arc<Pages<T>>>,
     pub(super) settings: Settings,
     pub(super) push: Option<Push>,
+    pub(super) guide: Option<Box<dyn Guide<T>>>,
 }
 
 /// Starts to read. The task ends with its last observer, with an end of the read, or with the agent's runtime.
@@ -83,6 +86,7 @@ struct Poller<T> {
     shown: Identity,
     /// Where the next request continues.
     query: Query,
+    guide: Option<Box<dyn Guide<T>>>,
     refusals: Refusals,
     budget: Option<Budget>,
     number: u64,
@@ -130,7 +134,7 @@ struct Got<T> {
 
 impl<T: Send + Sync + 'static> Poller<T> {
     fn new(parts: Parts<T>, publisher: Publisher<T>, looks: Publisher<Look>, woke: watch::Receiver<u64>) -> Self {
-        let Parts { requester, url, expected, decode, marks, pages, settings, push } = parts;
+        let Parts { requester, url, expected, decode, marks, pages, settings, push, guide } = parts;
         let env = requester.env().clone();
         let epoch = Epoch::new(env.ulid());
         let machine = Machine::new(settings.clone(), epoch, env.now());
@@ -154,6 +158,7 @@ impl<T: Send + Sync + 'static> Poller<T> {
             taken: None,
             shown: Identity::default(),
             query: Query::new(),
+            guide,
             refusals: Refusals::default(),
             budget: None,
             number: 0,
@@ -220,15 +225,35 @@ impl<T: Send + Sync + 'static> Poller<T> {
                     self.query = query;
                 }
                 self.taken = got.value;
-                let served =
-                    matches!(got.answer, Answer::Value(_) | Answer::Same | Answer::Unchanged | Answer::Nothing);
+                let (answer, turn) = self.guided(got.answer);
+                let served = matches!(answer, Answer::Value(_) | Answer::Same | Answer::Unchanged | Answer::Nothing);
                 let retry_after = if served { got.told.retry_after } else { got.told.wait() };
                 // A cache's freshness stretches the interval, but not beyond what the caller has set.
                 let fresh_for = got.told.fresh_for.map(|fresh| fresh.min(self.settings.pace.most));
                 let holds = fresh_for.max(got.told.poll_interval);
-                self.tell(Event::Answered { answer: got.answer, retry_after, holds });
+                self.tell(Event::Answered { answer, retry_after, holds });
+                if turn == Some(Turn::AtOnce) {
+                    self.tell(Event::Hint);
+                }
             }
         }
+    }
+
+    /// What the guide makes of an answer, if there is one.
+    fn guided(&mut self, answer: Answer) -> (Answer, Option<Turn>) {
+        let Some(guide) = &mut self.guide else { return (answer, None) };
+        let Guided { answer, turn } =
+            guide.judge(self.env.now(), answer, self.taken.as_ref().map(|(value, _)| value.as_ref()));
+        if turn.is_some() {
+            self.url = guide.url().clone();
+            // What was shown came from elsewhere: nothing there is compared with it.
+            self.shown = Identity::default();
+            if let Some((_, identity)) = &mut self.taken {
+                *identity = Identity::default();
+            }
+        }
+        self.reader.decode = guide.decode();
+        (answer, turn)
     }
 
     /// R3: what the answer says about the credential.
@@ -255,7 +280,7 @@ impl<T: Send + Sync + 'static> Poller<T> {
             Happening::Detached(cause) => self.tell(Event::Detached(cause)),
             Happening::Hint => self.tell(Event::Hint),
             Happening::Value(body) => {
-                let decoded = (self.reader.decode)(&body).map_err(|cause| Arc::from(cause.to_string())).map(|value| {
+                let decoded = (self.reader.decode)(&body).map_err(|_| Arc::from("expected a value")).map(|value| {
                     let marks = self.reader.marks(&value);
                     self.taken = Some((Arc::new(value), Identity::default()));
                     marks
@@ -460,7 +485,7 @@ impl<T: Send + Sync + 'static> Reader<T> {
     fn read(&self, body: &Bytes, headers: &HeaderMap, identity: Identity, told: Told) -> Got<T> {
         let value = match (self.decode)(body) {
             Ok(value) => value,
-            Err(cause) => return Got { answer: Answer::Unserved(cause), value: None, query: None, told },
+            Err(answer) => return Got { answer, value: None, query: None, told },
         };
         let (answer, query) = match self.pages.as_ref().map(|pages| pages(&value, headers)) {
             Some(Page::Nothing(query)) => (Answer::Nothing, Some(query)),

@@ -143,8 +143,8 @@ impl Stages {
 
     fn follow(&mut self, work: &Work, follow: &Follow) -> Actions<Action> {
         let take = match self.stage() {
-            // What only leads on has nothing to show.
-            Some(stage) if stage.status.is_empty() => Answer::Nothing,
+            // What only leads on has nothing to show, and an end is the next stage's to tell.
+            Some(stage) if stage.status.is_empty() || work.state.is_terminal() => Answer::Nothing,
             _ => Answer::Value(self.marks(work)),
         };
         let Some(next) = self.located(&follow.stage, &follow.bound) else {
