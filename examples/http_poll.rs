@@ -12,8 +12,7 @@ mod watch;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-pub(crate) use cli::HELP;
-use cli::Request;
+use cli::{HELP, Request};
 use ending::{Ending, USAGE};
 
 /// Whether the arguments ask to watch a service.
@@ -26,7 +25,7 @@ pub(crate) fn is_meant(args: &[OsString]) -> bool {
 
 /// Watches, and says how it ended.
 pub(crate) fn main(args: Vec<OsString>) -> ExitCode {
-    match cli::parse(args).map(|request| run(request)) {
+    match cli::parse(args).map(run) {
         Ok(Ok(code)) => ExitCode::from(code),
         Ok(Err(e)) => usage(&e),
         Err(e) => usage(&e),

@@ -10,6 +10,7 @@ pub(crate) const HELP: &str = "\
 Submits a real build to a build farm, whose only server is killed in mid-build, and ends with the build's own verdict.
 
 Usage: build_poller [--json] [--fail]
+       build_poller --url URL ...  (watches a service of yours; see build_poller --url --help)
 
 Options:
   --json   print one JSON object per line instead of the live view

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use outlast::profile::{Work, WorkState};
 use serde_json::value::RawValue;
 
 use super::predicate::Predicate;
@@ -15,6 +16,23 @@ pub(crate) struct Seen {
     pub(crate) word: Option<Arc<str>>,
     /// The body.
     pub(crate) body: Arc<str>,
+}
+
+impl Seen {
+    /// What a profile made of an answer.
+    pub(crate) fn of_work(work: &Work) -> Self {
+        let state = match work.state {
+            WorkState::Queued | WorkState::Running => State::Running,
+            WorkState::Parked => State::Parked,
+            WorkState::Succeeded => State::Succeeded,
+            WorkState::Failed => State::Failed,
+            WorkState::Canceled => State::Canceled,
+        };
+        let attempt = work.attempt.filter(|attempt| *attempt > 1).map(|n| format!(", attempt {n}")).unwrap_or_default();
+        let warning = work.warning.as_ref().map(|warning| format!(", {warning}")).unwrap_or_default();
+        let word = format!("{}{attempt}{warning}", work.status);
+        Self { state, word: Some(word.into()), body: work.body.to_string().into() }
+    }
 }
 
 /// What an answer says about the work.

@@ -7,6 +7,7 @@ use futures::StreamExt as _;
 use outlast::credential;
 use outlast::http::poll::Pace;
 use outlast::http::{self, Get};
+use outlast::profile::Profile;
 use outlast::{End, Error, Observable, WaitError};
 use serde_json::value::RawValue;
 use tokio::signal::unix::{SignalKind, signal};
@@ -46,8 +47,19 @@ pub(crate) async fn watch(options: Options) -> Result<Ending, Error> {
 fn observe(get: Get, what: What) -> Result<Observable<Seen>, Error> {
     match what {
         What::Conditions(conditions) => Ok(get.observe::<Box<RawValue>>()?.map(move |body| conditions.judge(body))),
-        What::Profile(_) => Err(Error::invalid("--profile", "nothing yet")),
+        What::Profile(name) => Ok(profile(&name)?.watch(get)?.map(Seen::of_work)),
     }
+}
+
+/// A shipped profile, or the one in a file.
+fn profile(name: &str) -> Result<Profile, Error> {
+    if Profile::names().any(|shipped| shipped == name) {
+        return Profile::named(name);
+    }
+    let shipped = Profile::names().collect::<Vec<_>>().join(", ");
+    let expected = format!("one of {shipped}, or a file");
+    let text = std::fs::read_to_string(name).map_err(|e| Error::invalid("--profile", expected).with_source(e))?;
+    Profile::parse(&text)
 }
 
 fn with_token(get: Get, token: Token) -> Result<Get, Error> {
