@@ -115,6 +115,17 @@ pub struct Stream {
     pub first: Option<Arc<str>>,
 }
 
+impl Stream {
+    /// What to say first, with what the placeholders stand for.
+    pub fn greeting(&self, bound: &Bindings) -> Option<String> {
+        let fill = |text: String, name: &str| match bound.get(name) {
+            Some(value) => text.replace(&format!("{{{name}}}"), &value),
+            None => text,
+        };
+        Some(bound.names().fold(self.first.as_ref()?.to_string(), fill))
+    }
+}
+
 /// What a stream of events speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
