@@ -39,7 +39,7 @@ mod work;
 pub use cancel::{Acknowledged, Cancel};
 pub use duration::duration;
 pub use location::{Address, Location};
-pub use log::{Log, LogKind, LogSource};
+pub use log::{Listed, Log, LogKind, LogSource};
 pub use pointer::{Place, Pointer};
 pub use stage::{Find, Next, Order, Question, Stage, Taken, When};
 pub use stages::{Action, Event, Stages};

@@ -9,7 +9,7 @@ use url::Url;
 use super::stage::{Order, Question, Stage, Taken};
 use super::template::is_segment;
 use super::word::kind_of;
-use super::{Bindings, LogSource, Place, Profile, Template, Word, time};
+use super::{Bindings, Listed, LogSource, Place, Profile, Template, Word, time};
 use crate::error::Cause;
 use crate::http::poll::{Answer, Marks};
 
@@ -259,27 +259,28 @@ impl Order {
     fn version_of(&self, body: &Value) -> Option<u64> {
         match self {
             Self::Monotone(place) => place.of(body)?.as_u64(),
-            Self::Coarse(place) => match place.of(body)? {
-                Value::String(text) => time::millis(text),
-                value => value.as_u64(),
-            },
+            Self::Coarse(place) => {
+                let value = place.of(body)?;
+                value.as_str().map_or_else(|| value.as_u64(), time::millis)
+            }
             Self::Opaque => None,
         }
     }
 }
 
 impl LogSource {
-    /// What each element of the list in `body` gives for the next step, and its name.
+    /// The elements of the list in `body`.
     ///
     /// # Errors
     /// When there is no list, or an element does not say what the next step needs.
-    pub fn list(&self, body: &Value) -> Result<Vec<(Bindings, Option<Arc<str>>)>, Unread> {
+    pub fn list(&self, body: &Value) -> Result<Vec<Listed>, Unread> {
         let list = self.each.of(body).and_then(Value::as_array);
         let list = list.ok_or_else(|| undecodable(format_args!("expected an array at {}", self.each)))?;
         let element = |each: &Value| {
             let bound = take_all(&self.bind, each)?;
             let bound = bound.ok_or_else(|| undecodable(format_args!("expected ids in the list at {}", self.each)))?;
-            Ok((bound, self.name.as_ref().and_then(|name| Some(name.of(each)?.as_str()?.into()))))
+            let name = self.name.as_ref().and_then(|name| Some(name.of(each)?.as_str()?.into()));
+            Ok(Listed { bound, name, body: each.clone() })
         };
         list.iter().map(element).collect()
     }
