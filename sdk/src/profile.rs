@@ -40,7 +40,7 @@ mod work;
 pub use cancel::{Acknowledged, Cancel};
 pub use duration::duration;
 pub use location::{Address, Location};
-pub use log::{Log, LogKind, LogSource};
+pub use log::{Listed, Log, LogKind, LogSource};
 pub use pointer::{Place, Pointer};
 pub use stage::{Find, Next, Order, Question, Stage, Taken, When};
 pub use stages::{Action, Event, Stages};
@@ -114,6 +114,17 @@ pub struct Stream {
     pub path: Template,
     /// What to say first on a WebSocket; each `{name}` in it stands for what the placeholder stands for.
     pub first: Option<Arc<str>>,
+}
+
+impl Stream {
+    /// What to say first, with what the placeholders stand for.
+    pub fn greeting(&self, bound: &Bindings) -> Option<String> {
+        let fill = |text: String, name: &str| match bound.get(name) {
+            Some(value) => text.replace(&format!("{{{name}}}"), &value),
+            None => text,
+        };
+        Some(bound.names().fold(self.first.as_ref()?.to_string(), fill))
+    }
 }
 
 /// What a stream of events speaks.

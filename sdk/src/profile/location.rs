@@ -19,6 +19,19 @@ pub struct Location {
     pub bound: Bindings,
 }
 
+impl Location {
+    /// The address of another path of the profile, on the same origin: of a log, of a stream. `more` says what
+    /// placeholders stand for that are not known here.
+    ///
+    /// # Errors
+    /// When nothing says what one of its placeholders stands for.
+    pub fn at(&self, path: &Template, more: &Bindings) -> Result<Url, Error> {
+        let mut bound = self.bound.clone();
+        bound.extend(more);
+        filled(&self.url, path, &bound)
+    }
+}
+
 /// An address that leads to a stage: a page of the service, or another path of the interface.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -110,16 +123,20 @@ impl Profile {
     }
 }
 
-/// The location of `stage` on the origin of `url`. Whatever a body says, the origin stays (a credential goes there).
+/// The location of `stage` on the origin of `url`.
 pub(super) fn place(url: &Url, stage: &Stage, path: Option<&Template>, bound: Bindings) -> Result<Location, Error> {
-    let filled = path
-        .unwrap_or(&stage.path)
-        .fill(&bound)
-        .map_err(|name| Error::invalid("url", format_args!("an address that gives {{{name}}} of {}", stage.path)))?;
-    let (path, query) = filled.split_once('?').map_or((filled.as_str(), None), |(path, query)| (path, Some(query)));
+    let url = filled(url, path.unwrap_or(&stage.path), &bound)?;
+    Ok(Location { stage: Arc::clone(&stage.name), url, bound })
+}
+
+/// A path on the origin of `url`. Whatever a body says, the origin stays: a credential goes there.
+fn filled(url: &Url, path: &Template, bound: &Bindings) -> Result<Url, Error> {
+    let text =
+        path.fill(bound).map_err(|name| Error::invalid("url", format_args!("what gives {{{name}}} of {path}")))?;
+    let (path, query) = text.split_once('?').map_or((text.as_str(), None), |(path, query)| (path, Some(query)));
     let mut url = url.clone();
     url.set_path(path);
     url.set_query(query);
     url.set_fragment(None);
-    Ok(Location { stage: Arc::clone(&stage.name), url, bound })
+    Ok(url)
 }

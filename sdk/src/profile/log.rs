@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ::http::HeaderName;
+use serde_json::Value;
 
-use super::{Pointer, Taken, Template, When};
+use super::{Bindings, Pointer, Taken, Template, When};
 
 /// How the logs of a piece of work are read.
 ///
@@ -66,4 +67,16 @@ pub struct LogSource {
     pub bind: BTreeMap<Arc<str>, Taken>,
     /// Where an element has its name.
     pub name: Option<Pointer>,
+}
+
+/// An element of a list on the way to the logs.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct Listed {
+    /// What it gives for the next step.
+    pub bound: Bindings,
+    /// Its name, where it has one.
+    pub name: Option<Arc<str>>,
+    /// The element itself: [`Log::tagged`] asks it.
+    pub body: Value,
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ::http::HeaderName;
+use serde_json::Value;
 
 use super::{Place, Pointer, Template, Word};
 
@@ -122,6 +123,11 @@ impl When {
     /// What stands at `at` is one of `is`.
     pub fn new(at: impl Into<Place>, is: Vec<Word>) -> Self {
         Self { at: at.into(), is }
+    }
+
+    /// Whether it holds of `body`. A value of another type is none of the words.
+    pub fn holds(&self, body: &Value) -> bool {
+        self.at.of(body).and_then(Word::of).is_some_and(|word| self.is.contains(&word))
     }
 }
 

@@ -21,6 +21,11 @@ impl Bindings {
         Some(self.0.get(name)?.join("/"))
     }
 
+    /// The names that stand for something.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.keys().map(|name| &**name)
+    }
+
     /// With `name` standing for `value`, one segment.
     #[must_use]
     pub fn with(mut self, name: &str, value: &str) -> Self {

@@ -9,7 +9,7 @@ use url::Url;
 use super::stage::{Order, Question, Stage, Taken};
 use super::template::is_segment;
 use super::word::kind_of;
-use super::{Bindings, Place, Profile, Template, Word, time};
+use super::{Bindings, Listed, LogSource, Place, Profile, Template, Word, time};
 use crate::error::Cause;
 use crate::http::poll::{Answer, Marks};
 
@@ -157,7 +157,7 @@ impl Profile {
             }
             None => body,
         };
-        let (state, status, warning) = stage.status_of(body)?;
+        let Status { state, status, warning } = stage.status_of(body)?;
         let mut next = None;
         for each in &stage.next {
             if let Some(bound) = take_all(&each.bind, body)? {
@@ -185,17 +185,20 @@ impl Profile {
     }
 }
 
+/// What a question answers.
+struct Status {
+    state: WorkState,
+    status: Arc<str>,
+    warning: Option<Arc<str>>,
+}
+
 impl Stage {
-    fn status_of(&self, body: &Value) -> Result<(WorkState, Arc<str>, Option<Arc<str>>), Unread> {
+    fn status_of(&self, body: &Value) -> Result<Status, Unread> {
         if self.status.is_empty() {
-            return Ok((WorkState::Running, Arc::clone(&self.name), None));
+            return Ok(Status { state: WorkState::Running, status: Arc::clone(&self.name), warning: None });
         }
         for question in &self.status {
-            let applies = question
-                .when
-                .as_ref()
-                .is_none_or(|when| when.at.of(body).and_then(Word::of).is_some_and(|word| when.is.contains(&word)));
-            if applies {
+            if question.when.as_ref().is_none_or(|when| when.holds(body)) {
                 return question.answer(body);
             }
         }
@@ -206,7 +209,7 @@ impl Stage {
 }
 
 impl Question {
-    fn answer(&self, body: &Value) -> Result<(WorkState, Arc<str>, Option<Arc<str>>), Unread> {
+    fn answer(&self, body: &Value) -> Result<Status, Unread> {
         let at = &self.at;
         let expected = self.lists().into_iter().find_map(|(_, list)| list.first()).map_or("a word", Word::kind);
         let value =
@@ -220,12 +223,12 @@ impl Question {
         let status = self.names.get(&word).cloned().unwrap_or_else(|| word.to_string().into());
         let state = self.lists().into_iter().zip(STATES).find(|((_, list), _)| list.contains(&word)).map(|(_, s)| s);
         match state {
-            Some(state) => Ok((state, status, None)),
+            Some(state) => Ok(Status { state, status, warning: None }),
             // R10: still running, never terminal, never success.
             None => {
                 let short: String = word.to_string().chars().take(80).collect();
                 let warning = format!("unknown status \"{short}\" at {at}, taken for running");
-                Ok((WorkState::Running, status, Some(warning.into())))
+                Ok(Status { state: WorkState::Running, status, warning: Some(warning.into()) })
             }
         }
     }
@@ -256,12 +259,30 @@ impl Order {
     fn version_of(&self, body: &Value) -> Option<u64> {
         match self {
             Self::Monotone(place) => place.of(body)?.as_u64(),
-            Self::Coarse(place) => match place.of(body)? {
-                Value::String(text) => time::millis(text),
-                value => value.as_u64(),
-            },
+            Self::Coarse(place) => {
+                let value = place.of(body)?;
+                value.as_str().map_or_else(|| value.as_u64(), time::millis)
+            }
             Self::Opaque => None,
         }
+    }
+}
+
+impl LogSource {
+    /// The elements of the list in `body`.
+    ///
+    /// # Errors
+    /// When there is no list, or an element does not say what the next step needs.
+    pub fn list(&self, body: &Value) -> Result<Vec<Listed>, Unread> {
+        let list = self.each.of(body).and_then(Value::as_array);
+        let list = list.ok_or_else(|| undecodable(format_args!("expected an array at {}", self.each)))?;
+        let element = |each: &Value| {
+            let bound = take_all(&self.bind, each)?;
+            let bound = bound.ok_or_else(|| undecodable(format_args!("expected ids in the list at {}", self.each)))?;
+            let name = self.name.as_ref().and_then(|name| Some(name.of(each)?.as_str()?.into()));
+            Ok(Listed { bound, name, body: each.clone() })
+        };
+        list.iter().map(element).collect()
     }
 }
 

@@ -270,7 +270,7 @@ fn a_copy_of_a_shipped_profile_leads_to_no_other_host() {
 
 #[test]
 fn what_is_no_toml_is_refused_by_its_line_without_its_text() {
-    let e = Profile::parse("name = \"x\"\n[stage\nsecret = \"t0psecret\"").unwrap_err();
+    let e = Profile::parse("name = \"x\"\nsecret = \"t0psecret\" [stage").unwrap_err();
     assert!(e.is_invalid() && e.to_string().contains("line 2"), "{e}");
     assert!(!format!("{e} {e:?}").contains("t0psecret"));
 }

@@ -1,8 +1,9 @@
 //! From what people paste to the first read.
 
+use serde_json::json;
 use url::Url;
 
-use crate::profile::{Location, Profile};
+use crate::profile::{Bindings, Location, Profile};
 
 fn locate(profile: &str, url: &str) -> Result<Location, crate::Error> {
     Profile::named(profile).unwrap().locate(&Url::parse(url).unwrap())
@@ -133,4 +134,37 @@ fn an_address_with_a_password_is_refused_without_showing_it() {
     let e = locate("buildbot", "https://me:hunter2@host/api/v2/builds/3").unwrap_err();
     assert!(e.is_invalid());
     assert!(!format!("{e} {e:?}").contains("hunter2"));
+}
+
+/// Logs and streams are read on the origin of the work.
+#[test]
+fn logs_and_streams_of_a_buildbot_request() {
+    let buildbot = Profile::named("buildbot").unwrap();
+    let request = locate("buildbot", "https://host/bb/#/buildrequests/12").unwrap();
+    let log = buildbot.log.unwrap();
+    let (mut known, mut last) = (Bindings::default(), json!(null));
+    for (source, path, body, name) in [
+        (0, "builds?buildrequestid=12&order=-number&limit=1", json!({"builds": [{"buildid": 3}]}), None),
+        (1, "builds/3/steps", json!({"steps": [{"stepid": 4, "name": "shell"}]}), Some("shell")),
+        (2, "steps/4/logs", json!({"logs": [{"logid": 5, "slug": "stdio", "type": "s"}]}), Some("stdio")),
+    ] {
+        let source = &log.sources[source];
+        assert_eq!(request.at(&source.path, &known).unwrap().as_str(), format!("https://host/bb/api/v2/{path}"));
+        let listed = source.list(&body).unwrap().remove(0);
+        assert_eq!(listed.name.as_deref(), name);
+        known.extend(&listed.bound);
+        last = listed.body;
+        assert!(source.list(&json!({"builds": [{}], "steps": [{}], "logs": [{}]})).is_err());
+        assert!(source.list(&json!({})).is_err());
+    }
+    let known = known.with("from", "100").with("limit", "50");
+    let contents = "https://host/bb/api/v2/logs/5/contents?offset=100&limit=50";
+    assert_eq!(request.at(&log.path, &known).unwrap().as_str(), contents);
+    assert!(request.at(&log.path, &Bindings::default()).unwrap_err().is_invalid());
+    let tagged = log.tagged.unwrap();
+    assert_eq!((tagged.holds(&last), tagged.holds(&json!({"type": "t"}))), (true, false));
+    let stream = &buildbot.read.streams[0];
+    let greeting = stream.greeting(&request.bound).unwrap();
+    assert_eq!(greeting, r#"{"cmd":"startConsuming","path":"buildrequests/12/*","_id":1}"#);
+    assert_eq!(request.at(&stream.path, &Bindings::default()).unwrap().as_str(), "https://host/bb/ws");
 }
