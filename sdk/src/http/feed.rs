@@ -23,7 +23,7 @@ mod stretch;
 mod tests;
 
 pub use events::{EventStream, Events};
-pub use fetch::{Fetch, FetchError, Fetched, FeedAsk, Form};
+pub use fetch::{FeedAsk, Fetch, FetchError, Fetched, Form};
 pub use handle::{Feed, Finisher};
 pub use item::{FeedEnd, FeedItem, FeedState, Position};
 pub use kind::{LinePages, LinesAbout, LogKind, OffsetParameter, Offsets, Stamps, TokenPages};

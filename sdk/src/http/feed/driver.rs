@@ -6,7 +6,7 @@ use futures::future::BoxFuture;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
-use super::fetch::{Fetch, FeedAsk, FetchError, Fetched};
+use super::fetch::{FeedAsk, Fetch, FetchError, Fetched};
 use super::item::{FeedItem, FeedState};
 use super::machine::{Action, Event, Machine};
 use super::reader::{Ask, Reader};

@@ -166,7 +166,10 @@ impl<T> Stream for Feed<T> {
 
 impl<T> fmt::Debug for Feed<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Feed").field("state", &self.state.latest()).field("task", &self.task.0.id()).finish_non_exhaustive()
+        f.debug_struct("Feed")
+            .field("state", &self.state.latest())
+            .field("task", &self.task.0.id())
+            .finish_non_exhaustive()
     }
 }
 

@@ -42,8 +42,11 @@ fn the_examples_of_the_standard() {
     let stock = b"data: YHOO\ndata: +2\ndata: 10\n\n";
     assert_eq!(events(stock), [message("YHOO\n+2\n10")]);
     let four = b": test stream\n\ndata: first event\nid: 1\n\ndata:second event\nid\n\ndata:  third event\n\n";
-    let four_events =
-        [event("message", "first event", Some("1")), event("message", "second event", Some("")), message(" third event")];
+    let four_events = [
+        event("message", "first event", Some("1")),
+        event("message", "second event", Some("")),
+        message(" third event"),
+    ];
     assert_eq!(events(four), four_events);
     assert_eq!(events(b"data\n\ndata\ndata\n\ndata:"), [message(""), message("\n")]);
     assert_eq!(events(b"data:test\n\ndata: test\n\n"), [message("test"), message("test")]);
@@ -123,11 +126,10 @@ fn comments_unknown_fields_and_an_unfinished_end_are_nothing() {
 #[test]
 fn utf_8_is_whole_however_it_is_cut_and_only_the_invalid_is_replaced() {
     let text = "é€𝄞";
-    assert_eq!(events(format!("event: {text}\ndata: {text}\ndata: {text}\n\n").as_bytes()), [event(
-        text,
-        &format!("{text}\n{text}"),
-        None
-    )]);
+    assert_eq!(
+        events(format!("event: {text}\ndata: {text}\ndata: {text}\n\n").as_bytes()),
+        [event(text, &format!("{text}\n{text}"), None)]
+    );
     assert_eq!(events(b"data: a\xffb\xc3\n\ndata: \xe2\x82\xac\n\n"), [message("a\u{fffd}b\u{fffd}"), message("€")]);
 }
 
