@@ -52,7 +52,7 @@ fn gap(from: Position, to: Position) -> FeedItem<Bytes> {
 async fn all(feed: &mut Feed<Bytes>) -> (Vec<u8>, Vec<(usize, FeedItem<Bytes>)>, FeedEnd) {
     let (mut bytes, mut gaps) = (Vec::new(), Vec::new());
     loop {
-        match feed.next().await.expect("an end comes first") {
+        match soon(feed).await.expect("an end comes first") {
             FeedItem::Item(item) => bytes.extend_from_slice(&item),
             gap @ FeedItem::Gap { .. } => gaps.push((bytes.len(), gap)),
             FeedItem::Ended(end) => {
@@ -63,9 +63,18 @@ async fn all(feed: &mut Feed<Bytes>) -> (Vec<u8>, Vec<(usize, FeedItem<Bytes>)>,
     }
 }
 
+/// What comes next. A day without anything is for ever.
+async fn soon<T: Send + 'static>(feed: &mut Feed<T>) -> Option<FeedItem<T>> {
+    tokio::select! {
+        biased;
+        item = feed.next() => item,
+        () = pass(&env(1), seconds(86_400)) => panic!("nothing comes: {:?}", feed.state().latest()),
+    }
+}
+
 /// The next bytes, which come before anything else.
 async fn some<T: Send + 'static>(feed: &mut Feed<T>) -> T {
-    match feed.next().await {
+    match soon(feed).await {
         Some(FeedItem::Item(item)) => item,
         Some(FeedItem::Gap { from, to }) => panic!("a gap from {from:?} to {to:?}"),
         Some(FeedItem::Ended(end)) => panic!("ended: {end}"),

@@ -39,7 +39,7 @@ async fn fc_23_what_happened_while_disconnected_is_delivered_once() {
         let mut feed = feed(&fake);
         if cut < event(1).len() {
             // Without an id there is nothing to resume from: some may have been missed.
-            assert_eq!(feed.next().await, Some(FeedItem::Gap { from: None, to: None }));
+            assert_eq!(soon(&mut feed).await, Some(FeedItem::Gap { from: None, to: None }));
         }
         assert_eq!(ids(&mut feed, 7).await, ["1", "2", "3", "4", "5", "6", "7"], "cut at {cut}");
         assert_eq!((fake.asked().len(), fake.most_open()), (2, 1));
@@ -54,14 +54,14 @@ async fn fc_23_what_cannot_be_had_is_one_gap() {
     let fake = Fake::replies([Reply::events(&four), Reply::events(event(7) + &event(8)).hangs()]);
     let mut feed = feed(&fake);
     assert_eq!(ids(&mut feed, 4).await, ["1", "2", "3", "4"]);
-    assert_eq!(feed.next().await, Some(FeedItem::Gap { from: at("4"), to: at("7") }));
+    assert_eq!(soon(&mut feed).await, Some(FeedItem::Gap { from: at("4"), to: at("7") }));
     assert_eq!(ids(&mut feed, 2).await, ["7", "8"]);
     // One that says so has a gap at each reconnect, whatever its ids.
     let fake = Fake::replies([Reply::events("id: a\ndata: 1\n\n"), Reply::events("id: b\ndata: 2\n\n").hangs()]);
     let stream = EventStream::new(url()).without_replay();
     let mut feed = Feed::events(fake.clone(), stream, Settings::default(), env(7));
     assert_eq!(ids(&mut feed, 1).await, ["a"]);
-    assert_eq!(feed.next().await, Some(FeedItem::Gap { from: at("a"), to: None }));
+    assert_eq!(soon(&mut feed).await, Some(FeedItem::Gap { from: at("a"), to: None }));
     assert_eq!(ids(&mut feed, 1).await, ["b"]);
 }
 
@@ -78,13 +78,13 @@ async fn events_without_ids_have_a_gap_at_each_reconnect() {
     let mut feed = feed(&fake);
     let data = async |feed: &mut Feed<sse::Event>| some(feed).await.data;
     assert_eq!(data(&mut feed).await, "1");
-    assert_eq!(feed.next().await, Some(FeedItem::Gap { from: None, to: None }));
+    assert_eq!(soon(&mut feed).await, Some(FeedItem::Gap { from: None, to: None }));
     assert_eq!(data(&mut feed).await, "2");
     // The id after it says how far it is.
     assert_eq!((data(&mut feed).await, data(&mut feed).await), ("3".into(), "4".into()));
     assert_eq!(fake.asked()[3].header("last-event-id"), Some("5"));
     // The last event had none.
-    assert_eq!(feed.next().await, Some(FeedItem::Gap { from: at("6"), to: None }));
+    assert_eq!(soon(&mut feed).await, Some(FeedItem::Gap { from: at("6"), to: None }));
 }
 
 /// What was delivered and comes again is left out; ids that start anew with other content are a gap, not a repetition.
@@ -99,7 +99,7 @@ async fn a_replay_is_left_out_and_a_new_life_of_the_service_is_a_gap() {
     ]);
     let mut feed = feed(&fake);
     assert_eq!(ids(&mut feed, 4).await, ["1", "2", "3", "4"]);
-    assert_eq!(feed.next().await, Some(FeedItem::Gap { from: at("4"), to: at("1") }));
+    assert_eq!(soon(&mut feed).await, Some(FeedItem::Gap { from: at("4"), to: at("1") }));
     assert_eq!(ids(&mut feed, 2).await, ["1", "2"]);
     // Ids that count nothing say nothing of what lies between.
     let fake = Fake::replies([
@@ -117,7 +117,7 @@ async fn r3_r8_a_stream_that_ends_is_asked_for_again() {
     let env = env(2);
     let fake = Fake::replies([Reply::events("")]);
     let mut feed = feed(&fake);
-    assert_eq!(feed.next().await, Some(FeedItem::Gap { from: None, to: None }));
+    assert_eq!(soon(&mut feed).await, Some(FeedItem::Gap { from: None, to: None }));
     assert_eq!(within(&mut feed, &env, seconds(60)).await, None, "and that once");
     let n = fake.asked().len();
     assert!((20..400).contains(&n), "{n} in a minute");
@@ -125,13 +125,13 @@ async fn r3_r8_a_stream_that_ends_is_asked_for_again() {
 
     let fake = Fake::replies([Reply::events(":\n").waits(seconds(30)).piece(":\n")]);
     let mut feed = self::feed(&fake);
-    feed.next().await;
+    soon(&mut feed).await;
     assert_eq!(within(&mut feed, &env, seconds(170)).await, None);
     assert!((6..8).contains(&fake.asked().len()), "{}", fake.asked().len());
 
     let fake = Fake::replies([Reply::events("retry: 7000\n\n")]);
     let mut feed = self::feed(&fake);
-    feed.next().await;
+    soon(&mut feed).await;
     assert_eq!(within(&mut feed, &env, seconds(27)).await, None);
     assert_eq!(fake.asked().len(), 5);
 }
@@ -175,7 +175,7 @@ async fn what_is_no_event_stream_is_not_read_and_204_is_the_end() {
     ]);
     let mut feed = feed(&fake);
     assert_eq!(ids(&mut feed, 1).await, ["1"]);
-    assert_eq!(feed.next().await, Some(FeedItem::Ended(FeedEnd::Complete { bytes: 1, gaps: 0 })));
+    assert_eq!(soon(&mut feed).await, Some(FeedItem::Ended(FeedEnd::Complete { bytes: 1, gaps: 0 })));
 }
 
 /// An event that can never be read is a typed end, not a loop.
@@ -186,7 +186,7 @@ async fn an_event_too_large_ends_the_feed_with_its_bound() {
     let fake = Fake::replies([Reply::events(format!("id: 1\ndata: 1\n\ndata: {}", "x".repeat(40))).hangs()]);
     let mut feed = Feed::events(fake, EventStream::new(url()), settings, env(7));
     assert_eq!(ids(&mut feed, 1).await, ["1"]);
-    match feed.next().await {
+    match soon(&mut feed).await {
         Some(FeedItem::Ended(FeedEnd::Incomplete { bytes: 1, cause: Cause::Undecodable { detail } })) => {
             assert!(detail.contains("32 bytes"), "{detail}");
         }
@@ -204,7 +204,7 @@ async fn a_stream_is_finished_by_silence() {
     assert_eq!(within(&mut feed, &env, seconds(30)).await, None);
     feed.finish();
     assert_eq!(ids(&mut feed, 1).await, ["2"]);
-    assert_eq!(feed.next().await, Some(FeedItem::Ended(FeedEnd::Complete { bytes: 14, gaps: 0 })));
+    assert_eq!(soon(&mut feed).await, Some(FeedItem::Ended(FeedEnd::Complete { bytes: 14, gaps: 0 })));
 
     let fake = Fake::replies([Reply::events(event(1)), Reply::status(500)]);
     let mut feed = self::feed(&fake);
@@ -212,5 +212,5 @@ async fn a_stream_is_finished_by_silence() {
     pass(&env, seconds(5)).await;
     feed.finish();
     let end = FeedEnd::Incomplete { bytes: 7, cause: Cause::Status { code: 500 } };
-    assert_eq!(feed.next().await, Some(FeedItem::Ended(end)));
+    assert_eq!(soon(&mut feed).await, Some(FeedItem::Ended(end)));
 }

@@ -238,7 +238,7 @@ async fn a_416_says_nothing_new_or_that_the_log_is_another() {
     });
     let mut feed = log(&fake, range());
     assert_eq!(some(&mut feed).await, "0123456789");
-    assert_eq!(feed.next().await, Some(gap(Position::Byte(10), Position::Byte(0))));
+    assert_eq!(soon(&mut feed).await, Some(gap(Position::Byte(10), Position::Byte(0))));
     assert_eq!(fake.asked().len(), 7);
     assert_eq!(some(&mut feed).await, "abcd");
     feed.finish();
@@ -314,7 +314,7 @@ async fn a_silent_restart_at_0_is_a_gap() {
         });
         let mut feed = log(&fake, kind(name));
         assert_eq!(some(&mut feed).await, LOG, "{name}");
-        let FeedItem::Gap { from: Some(from), to: Some(to) } = feed.next().await.unwrap() else { panic!("{name}") };
+        let FeedItem::Gap { from: Some(from), to: Some(to) } = soon(&mut feed).await.unwrap() else { panic!("{name}") };
         match name {
             "time" => assert_eq!(from, Position::Time("2025-11-30T12:00:03Z".into())),
             _ => assert_eq!((from, to), (Position::Byte(LOG.len() as u64), Position::Byte(0)), "{name}"),
@@ -339,7 +339,7 @@ async fn a_log_whose_prefix_changed_is_a_gap() {
         let mut feed = log(&fake, kind(name));
         assert_eq!(some(&mut feed).await, LOG, "{name}");
         let at = Position::Byte(LOG.len() as u64);
-        assert_eq!(feed.next().await, Some(gap(at, Position::Byte(0))), "{name}");
+        assert_eq!(soon(&mut feed).await, Some(gap(at, Position::Byte(0))), "{name}");
         assert_eq!(some(&mut feed).await, new, "{name}");
     }
 }

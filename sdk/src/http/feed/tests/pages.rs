@@ -56,7 +56,7 @@ async fn a_log_of_lines_that_restarts_or_lacks_some_is_a_gap() {
         );
     let mut feed = lines_feed(&fake, 10);
     assert_eq!(some(&mut feed).await, "a\nb\nc\n");
-    assert_eq!(feed.next().await, Some(gap(Position::Line(3), Position::Line(0))));
+    assert_eq!(soon(&mut feed).await, Some(gap(Position::Line(3), Position::Line(0))));
     assert_eq!(some(&mut feed).await, "d\n");
     assert_eq!(all(&mut feed).await.2, FeedEnd::Complete { bytes: 8, gaps: 1 });
 
@@ -72,7 +72,7 @@ async fn a_log_of_lines_that_restarts_or_lacks_some_is_a_gap() {
     let pages = LinePages { about: None, marked: false, ..LinePages::buildbot() };
     let mut feed = log(&fake, LogKind::Lines(pages));
     assert_eq!(some(&mut feed).await, "a\nb\n");
-    assert_eq!(feed.next().await, Some(gap(Position::Line(2), Position::Line(4))));
+    assert_eq!(soon(&mut feed).await, Some(gap(Position::Line(2), Position::Line(4))));
     assert_eq!(some(&mut feed).await, "e\nf\n");
     assert_eq!(some(&mut feed).await, "g\n");
     feed.finish();
@@ -149,7 +149,7 @@ async fn a_last_page_without_a_token_is_not_delivered_twice() {
     let fake = Fake::new(|asked| if asked.n < 2 { page(&["a"], None) } else { page(&["x", "y"], None) });
     let mut feed = log(&fake, tokens());
     assert_eq!(some(&mut feed).await, "a");
-    assert_eq!(feed.next().await, Some(gap(Position::Token(None), Position::Token(None))));
+    assert_eq!(soon(&mut feed).await, Some(gap(Position::Token(None), Position::Token(None))));
     assert_eq!((some(&mut feed).await, some(&mut feed).await), ("x".into(), "y".into()));
 }
 
