@@ -65,10 +65,11 @@ async fn all(feed: &mut Feed<Bytes>) -> (Vec<u8>, Vec<(usize, FeedItem<Bytes>)>,
 
 /// What comes next. A day without anything is for ever.
 async fn soon<T: Send + 'static>(feed: &mut Feed<T>) -> Option<FeedItem<T>> {
+    let env = env(1);
     tokio::select! {
         biased;
         item = feed.next() => item,
-        () = pass(&env(1), seconds(86_400)) => panic!("nothing comes: {:?}", feed.state().latest()),
+        () = pass(&env, seconds(86_400)) => panic!("nothing comes: {:?}", feed.state().latest()),
     }
 }
 
