@@ -224,6 +224,13 @@ async fn r10_a_log_channel_that_fails_for_a_while_recovers() {
     assert_eq!(some(&mut feed).await, "one\n");
     assert_eq!(some(&mut feed).await, "two\n");
     assert_eq!(state(&feed), FeedState::Following);
+
+    // A login page with status 200 is no first piece of a log either (R3).
+    let page = Reply::bytes("<html>log in</html>").header("content-type", "Text/HTML; charset=utf-8");
+    for kind in [range(), LogKind::Whole, LogKind::AtEnd] {
+        let fake = Fake::replies([page.clone(), Reply::bytes("one\n").header("content-type", "text/plain")]);
+        assert_eq!(some(&mut log(&fake, kind)).await, "one\n");
+    }
 }
 
 /// 416 with the length that was delivered is nothing new; with less, twice, the log has restarted.
