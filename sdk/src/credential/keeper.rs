@@ -159,17 +159,17 @@ impl Shared {
     fn step(self: &Arc<Self>) -> Step {
         let now = self.env.now();
         let mut state = self.lock();
-        // Taken under the lock, so that nothing can happen between the decision and the wait.
-        let happened = self.happened.subscribe();
+        // Under the lock, so that nothing can happen between the decision and the wait.
+        let happened = || self.happened.subscribe();
         let (step, ask) = match state.standing.next(&now) {
             Next::Use { generation, ask } => {
                 let credential = state.credential.clone();
                 (Step::Done(Ok(Held { credential, generation, at: now.instant })), ask)
             }
             Next::Denied => (Step::Done(Err(Unheld::Denied)), false),
-            Next::Until(at) => (Step::Until(at, happened), false),
-            Next::Await => (Step::Await(state.number, happened), false),
-            Next::Ask => (Step::Await(state.number + 1, happened), true),
+            Next::Until(at) => (Step::Until(at, happened()), false),
+            Next::Await => (Step::Await(state.number, happened()), false),
+            Next::Ask => (Step::Await(state.number + 1, happened()), true),
         };
         if ask {
             state.number += 1;
