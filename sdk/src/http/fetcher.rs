@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use ::http::header::{ACCEPT, ACCEPT_ENCODING};
+use ::http::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_LENGTH};
 use ::http::{HeaderValue, StatusCode};
 use bytes::Bytes;
 use futures::future::BoxFuture;
@@ -126,7 +126,10 @@ impl Fetch for Fetcher {
 /// The answer with its body decoded. The permission is given back with the body's end.
 fn fetched(allowed: Box<Allowed>, sent: Sent, decoder: Option<Decoder>) -> Fetched {
     let Sent { answer, told, url, .. } = sent;
-    let (status, version, headers) = (answer.status, answer.version, answer.headers.clone());
+    let (status, version, mut headers) = (answer.status, answer.version, answer.headers.clone());
+    if decoder.is_some() && headers.remove(CONTENT_ENCODING).is_some() {
+        headers.remove(CONTENT_LENGTH); // of what was sent
+    }
     let body = body(allowed, answer, decoder);
     Fetched::new(exchange::Answer::new(status, version, headers, body), told, url)
 }
