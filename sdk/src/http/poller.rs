@@ -1,5 +1,6 @@
 //! Performs what the machine of a polled read says.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -77,8 +78,10 @@ struct Poller<T> {
     wanted: Option<Box<Wanted>>,
     allowed: Option<Box<Allowed>>,
     flight: Option<Flight<T>>,
-    /// The value that was just decoded and its validator, until the machine says to show it.
-    taken: Option<(Arc<T>, Identity)>,
+    /// The value that was just decoded, until the machine says to show it.
+    taken: Option<Arc<T>>,
+    /// Of the value that the machine is about to show, or to confirm.
+    learned: Option<Identity>,
     /// Of the value that is shown.
     shown: Identity,
     /// Where the next request continues.
@@ -123,7 +126,9 @@ struct Outcome<T> {
 /// An answer, read to its end.
 struct Got<T> {
     answer: Answer,
-    value: Option<(Arc<T>, Identity)>,
+    value: Option<Arc<T>>,
+    /// Of the value, or of the same one that is shown already: its tag may be another one.
+    identity: Option<Identity>,
     query: Option<Query>,
     told: Told,
 }
@@ -152,6 +157,7 @@ impl<T: Send + Sync + 'static> Poller<T> {
             allowed: None,
             flight: None,
             taken: None,
+            learned: None,
             shown: Identity::default(),
             query: Query::new(),
             refusals: Refusals::default(),
@@ -176,7 +182,11 @@ impl<T: Send + Sync + 'static> Poller<T> {
                 },
                 happening = of(self.push.as_mut(), |push| push.next()) => self.on_push(happening),
                 () = self.alarm.wait(deadline) => self.tell(Event::Tick),
-                Ok(()) = self.woke.changed() => self.tell(Event::Woke),
+                Ok(()) = self.woke.changed() => {
+                    // Whoever holds the other end of it may have restarted meanwhile.
+                    self.query.clear();
+                    self.tell(Event::Woke);
+                }
                 () = &mut unobserved => self.tell(Event::Close),
             }
         }
@@ -211,15 +221,14 @@ impl<T: Send + Sync + 'static> Poller<T> {
         match result {
             Err((cause, again)) => {
                 drop(allowed);
+                self.query.clear();
                 self.tell(Event::Failed { cause, again });
             }
             Ok(got) => {
                 self.judge_credential(&allowed, status, &got.answer);
                 drop(allowed);
-                if let Some(query) = got.query {
-                    self.query = query;
-                }
-                self.taken = got.value;
+                self.go_on(&got.answer, got.query);
+                (self.taken, self.learned) = (got.value, got.identity);
                 let served =
                     matches!(got.answer, Answer::Value(_) | Answer::Same | Answer::Unchanged | Answer::Nothing);
                 let retry_after = if served { got.told.retry_after } else { got.told.wait() };
@@ -228,6 +237,19 @@ impl<T: Send + Sync + 'static> Poller<T> {
                 let holds = fresh_for.max(got.told.poll_interval);
                 self.tell(Event::Answered { answer: got.answer, retry_after, holds });
             }
+        }
+    }
+
+    /// Where the next request continues. What no answer of use came to may be a cursor of a former life of the service, or
+    /// one that it cannot serve: the next request is for the whole (R4, FC-19, FC-21).
+    fn go_on(&mut self, answer: &Answer, query: Option<Query>) {
+        match answer {
+            Answer::Value(_) | Answer::Nothing => self.query = query.unwrap_or_else(|| std::mem::take(&mut self.query)),
+            Answer::Same
+            | Answer::Unchanged
+            | Answer::Refused(_)
+            | Answer::Unserved(Cause::RateLimited { .. }) => {}
+            Answer::Absent | Answer::Gone | Answer::Unserved(_) => self.query.clear(),
         }
     }
 
@@ -255,12 +277,16 @@ impl<T: Send + Sync + 'static> Poller<T> {
             Happening::Detached(cause) => self.tell(Event::Detached(cause)),
             Happening::Hint => self.tell(Event::Hint),
             Happening::Value(body) => {
-                let decoded = (self.reader.decode)(&body).map_err(|cause| Arc::from(cause.to_string())).map(|value| {
+                let decoded = guarded(|| {
+                    let value = (self.reader.decode)(&body)?;
                     let marks = self.reader.marks(&value);
-                    self.taken = Some((Arc::new(value), Identity::default()));
+                    Ok((value, marks))
+                });
+                let pushed = decoded.map_err(|cause| Arc::from(cause.to_string())).map(|(value, marks)| {
+                    (self.taken, self.learned) = (Some(Arc::new(value)), Some(Identity::default()));
                     marks
                 });
-                self.tell(Event::Pushed(decoded));
+                self.tell(Event::Pushed(pushed));
             }
         }
     }
@@ -277,7 +303,10 @@ impl<T: Send + Sync + 'static> Poller<T> {
                     self.allowed = None;
                 }
                 Action::Send { validate, connection } => self.send(validate, connection),
-                Action::Abort => self.flight = None,
+                Action::Abort => {
+                    self.flight = None;
+                    self.query.clear();
+                }
                 Action::Scheduled(next) => {
                     let status = self.status.map(|status| status.as_u16());
                     tracing::trace!(url = %self.shown_url(), ?next, "the next look is planned");
@@ -286,17 +315,18 @@ impl<T: Send + Sync + 'static> Poller<T> {
                 Action::Publish(shown) => {
                     self.ended |= matches!(shown, Shown::Ended(_));
                     let mut value = None;
-                    if matches!(shown, Shown::Fresh { take: true, .. })
-                        && let Some((taken, identity)) = self.taken.take()
-                    {
-                        (value, self.shown) = (Some(taken), identity);
+                    if let Shown::Fresh { take, .. } = shown {
+                        value = self.taken.take().filter(|_| take);
+                        if let Some(identity) = self.learned.take() {
+                            self.shown = identity;
+                        }
                     }
                     self.publisher.show(shown, value, &self.env);
                 }
             }
         }
         // What the machine did not take is not shown later.
-        self.taken = None;
+        (self.taken, self.learned) = (None, None);
     }
 
     fn send(&mut self, validate: bool, connection: Connection) {
@@ -394,12 +424,11 @@ async fn look<T: Send + Sync + 'static>(
 
 impl<T: Send + Sync + 'static> Reading<T> {
     async fn read(&self, allowed: &Allowed, sent: Sent, progress: &Progress) -> Result<Got<T>, (Cause, bool)> {
-        let mut asked = Asked::new(self.expected, allowed.held.generation);
+        let mut asked = Asked::new(self.expected, allowed.held.generation).along(&sent.trail);
         asked.validated = sent.validated;
         asked.held = self.held;
-        asked.elsewhere = sent.elsewhere;
-        let Sent { mut answer, mut told, url, .. } = sent;
-        let given = |answer, told| Got { answer, value: None, query: None, told };
+        let Sent { mut answer, mut told, trail, .. } = sent;
+        let given = |answer, told| Got { answer, value: None, identity: None, query: None, told };
         match answer::judge(answer.status, &answer.headers, &told, asked) {
             Judgement::Given(Answer::Refused(generation)) if answer.status == StatusCode::FORBIDDEN => {
                 // Some say only in the body that it is for the rate.
@@ -420,11 +449,11 @@ impl<T: Send + Sync + 'static> Reading<T> {
             Judgement::Read => {
                 let body = whole(&mut answer, progress).await?;
                 let digest: Digest = Sha256::digest(&body).into();
-                if self.shown == Some(digest) && self.reader.pages.is_none() {
-                    return Ok(given(Answer::Same, told));
-                }
-                let validator = Validator::learn(&url, allowed.held.generation, &answer.headers);
+                let validator = Validator::learn(trail.url(), allowed.held.generation, &answer.headers);
                 let identity = Identity { validator, digest: Some(digest) };
+                if self.shown == Some(digest) && self.reader.pages.is_none() {
+                    return Ok(Got { identity: Some(identity), ..given(Answer::Same, told) });
+                }
                 Ok(self.reader.read(&body, &answer.headers, identity, told))
             }
         }
@@ -456,19 +485,25 @@ async fn beginning(answer: &mut exchange::Answer, progress: &Progress) -> Vec<u8
     body
 }
 
+/// Runs the caller's code. Its panic is a value that cannot be had, and no end of the read (R1, R3).
+fn guarded<R>(code: impl FnOnce() -> Result<R, Cause>) -> Result<R, Cause> {
+    catch_unwind(AssertUnwindSafe(code))
+        .unwrap_or_else(|_| Err(Cause::Undecodable { detail: "expected a value, the decoder panicked".into() }))
+}
+
 impl<T: Send + Sync + 'static> Reader<T> {
     fn read(&self, body: &Bytes, headers: &HeaderMap, identity: Identity, told: Told) -> Got<T> {
-        let value = match (self.decode)(body) {
-            Ok(value) => value,
-            Err(cause) => return Got { answer: Answer::Unserved(cause), value: None, query: None, told },
-        };
-        let (answer, query) = match self.pages.as_ref().map(|pages| pages(&value, headers)) {
-            Some(Page::Nothing(query)) => (Answer::Nothing, Some(query)),
-            Some(Page::Value(query)) => (Answer::Value(self.marks(&value)), Some(query)),
-            None => (Answer::Value(self.marks(&value)), None),
-        };
-        let value = matches!(answer, Answer::Value(_)).then(|| (Arc::new(value), identity));
-        Got { answer, value, query, told }
+        let read = guarded(|| {
+            let value = (self.decode)(body)?;
+            Ok(match self.pages.as_ref().map(|pages| pages(&value, headers)) {
+                Some(Page::Nothing(query)) => (Answer::Nothing, None, Some(query)),
+                Some(Page::Value(query)) => (Answer::Value(self.marks(&value)), Some(value), Some(query)),
+                None => (Answer::Value(self.marks(&value)), Some(value), None),
+            })
+        });
+        let (answer, value, query) = read.unwrap_or_else(|cause| (Answer::Unserved(cause), None, None));
+        let identity = value.is_some().then_some(identity);
+        Got { answer, value: value.map(Arc::new), identity, query, told }
     }
 
     fn marks(&self, value: &T) -> Marks {

@@ -34,7 +34,7 @@ async fn nothing_that_is_printed_has_a_secret_in_it() {
             Reply::close(),
             Reply::raw("tok3n"),
             Reply::json("hunter2"),
-            Reply::json(["tok3n"]),
+            Reply::json(["tok3n", "hunter2"]),
             Reply::json(serde_json::json!({ "status": 5, "token": "tok3n" })),
             Reply::text("tok3n hunter2"),
             Reply::text("tok3n").header("set-cookie", "session=cook1e"),
