@@ -44,7 +44,7 @@ pub(crate) use keeper::{Held, Keeper, Unheld};
 pub(crate) use refusals::{Refusals, Verdict};
 pub use source::Source;
 #[cfg(feature = "http")]
-pub(crate) use standing::{Generation, Scope};
+pub(crate) use standing::Scope;
 pub use variable::variable;
 
 use std::fmt;

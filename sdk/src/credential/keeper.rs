@@ -16,7 +16,8 @@ use crate::env::Env;
 use crate::error::{Cause, Phase};
 use crate::machine::Monotonic;
 
-/// The bound on an answer of the source (R7).
+/// The bound on an answer of the source (R7), as long as nobody sets another one.
+#[cfg(test)]
 const BOUND: Duration = Duration::from_secs(5);
 
 /// Holds the credential of one source for one origin. Cloning is cheap and shares it.
@@ -52,6 +53,8 @@ pub(crate) enum Unheld {
 struct Shared {
     env: Env,
     source: Arc<dyn Credentials>,
+    /// On an answer of the source (R7).
+    bound: Duration,
     state: Mutex<State>,
     /// Counts asks that have ended, refusals and answers: whoever waits looks again.
     happened: watch::Sender<u64>,
@@ -83,10 +86,15 @@ enum Step {
 }
 
 impl Keeper {
-    /// Keeps what `source` gives. Nothing is asked before somebody needs it.
+    #[cfg(test)]
     pub(crate) fn new(source: Arc<dyn Credentials>, env: Env) -> Self {
+        Self::bounded(source, env, BOUND)
+    }
+
+    /// Keeps what `source` gives; each answer of it is waited for at most `bound`. Nothing is asked before somebody needs it.
+    pub(crate) fn bounded(source: Arc<dyn Credentials>, env: Env, bound: Duration) -> Self {
         let state = Mutex::default();
-        let shared = Shared { env: env.clone(), source, state, happened: watch::Sender::new(0) };
+        let shared = Shared { env: env.clone(), source, bound, state, happened: watch::Sender::new(0) };
         Self { env, shared: Some(Arc::new(shared)) }
     }
 
@@ -97,7 +105,7 @@ impl Keeper {
 
     /// The credential to send now. Inside a tokio runtime.
     ///
-    /// It is there at once unless the source has to be asked, which is bounded by 5 s, or the credential was refused within
+    /// It is there at once unless the source has to be asked, which is bounded, or the credential was refused within
     /// the last half second.
     ///
     /// # Errors
@@ -188,9 +196,9 @@ impl Shared {
             let detail = "expected to be asked for inside tokio".into();
             return asking.end(Err(Cause::CredentialUnavailable { detail }));
         };
-        let (source, env) = (Arc::clone(&self.source), self.env.clone());
+        let (source, env, bound) = (Arc::clone(&self.source), self.env.clone(), self.bound);
         let task = runtime.spawn(async move {
-            let bound = env.instant() + BOUND;
+            let by = env.instant() + bound;
             // Called in here, so that a panic of the caller's code is caught wherever it is.
             let answer = AssertUnwindSafe(async move { source.credential().await }).catch_unwind();
             let answer = tokio::select! {
@@ -200,7 +208,7 @@ impl Shared {
                     Ok(Err(e)) => Err(Cause::CredentialUnavailable { detail: e.to_string().into() }),
                     Err(_) => Err(Cause::CredentialUnavailable { detail: "the source panicked".into() }),
                 },
-                () = env.sleep_until(Some(bound)) => Err(Cause::Stalled { phase: Phase::Credential, bound: BOUND }),
+                () = env.sleep_until(Some(by)) => Err(Cause::Stalled { phase: Phase::Credential, bound }),
             };
             asking.end(answer);
         });

@@ -43,10 +43,9 @@ impl Fetcher {
             sent => sent,
         };
         let sent = sent.map_err(|(cause, _)| FetchError::new(cause))?;
-        let mut asked = Asked::new(expected, allowed.held.generation);
+        let mut asked = Asked::new(expected, allowed.held.generation).along(&sent.trail);
         asked.ranged = ask.headers.contains_key(::http::header::RANGE);
         asked.validated = ask.headers.contains_key(::http::header::IF_NONE_MATCH);
-        asked.elsewhere = sent.elsewhere;
         self.judged(allowed, sent, asked)
     }
 
@@ -125,8 +124,9 @@ impl Fetch for Fetcher {
 
 /// The answer with its body decoded. The permission is given back with the body's end.
 fn fetched(allowed: Box<Allowed>, sent: Sent, decoder: Option<Decoder>) -> Fetched {
-    let Sent { answer, told, url, .. } = sent;
+    let Sent { answer, told, trail, .. } = sent;
     let (status, version, mut headers) = (answer.status, answer.version, answer.headers.clone());
+    let url = trail.url().clone();
     if decoder.is_some() && headers.remove(CONTENT_ENCODING).is_some() {
         headers.remove(CONTENT_LENGTH); // of what was sent
     }

@@ -245,7 +245,7 @@ impl Get {
         };
         let env = agent.inner().env.clone();
         let keeper = match &self.credentials {
-            Some(source) => Keeper::new(Arc::clone(source), env),
+            Some(source) => Keeper::bounded(Arc::clone(source), env, self.settings.bounds.credential),
             None => Keeper::none(env),
         };
         let mut headers = self.headers.clone();
@@ -276,7 +276,8 @@ pub(super) fn check_url(text: &str) -> Result<Url, Error> {
 
 impl fmt::Debug for Get {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let url = crate::connection::Endpoint::new(self.url.as_str());
+        // Of what is no URL nobody knows where in it the secret is.
+        let url = check_url(&self.url).ok().map(|url| crate::connection::Endpoint::new(url.as_str()));
         f.debug_struct("Get").field("url", &url).field("settings", &self.settings).finish_non_exhaustive()
     }
 }

@@ -6,7 +6,7 @@
 //! |---|---|---|
 //! | new | its first tick, at once | `Start`: wanting |
 //! | idle | the next look | that look is due, or something urges it: wanting |
-//! | wanting: the budget was asked for one request | the budget's timer | `Permitted`: sending |
+//! | wanting: the budget was asked for one request | the budget's timer, the credential's | `Permitted`: sending; `Failed`: idle |
 //! | sending: one request under way | the bound of its phase | an answer, a failure, a stall: idle or wanting |
 //! | ended | nothing | nothing |
 //!
@@ -27,7 +27,7 @@
 //! | absent, none was seen | loading, not yet visible | within a second; once the grace is used up it ends as gone (FC-14) |
 //! | gone | ended, gone (R3) | |
 //! | refused | stale, unauthorized | in one to two seconds; `Denied` ends it (R3) |
-//! | unserved, failed, stalled | stale (R1) | after max(`Retry-After`, backoff) (R8, FC-55) |
+//! | unserved, failed, stalled, or no credential to ask with | stale (R1) | after max(`Retry-After`, backoff) (R8, FC-55) |
 //! | failed and worth another connection, once in a look | nothing | at once on a fresh one (FC-90) |
 //!
 //! A stream of events beside it:
@@ -44,7 +44,8 @@
 //! # For a driver
 //!
 //! - `Start` once; then every event as it happens, and `Tick` at the machine's deadline.
-//! - After `Want` the budget is asked. It says `Permitted` once, and `Held` before if there is a time to wait for.
+//! - After `Want` the credential and the budget are asked for. That ends with one `Permitted`, with one `Failed` or `Denied`
+//!   if there is no credential to be had, or with `Withdraw`. `Held` comes before if there is a time to wait for.
 //! - After `Send` the first phase is taken to be [`Phase::FirstByte`](crate::error::Phase::FirstByte); `Began` says when another
 //!   begins, `Began(Idle)` at the head and at each piece of the body. It ends with one `Answered` or `Failed`, or with
 //!   `Abort`, after which neither may come.

@@ -1,5 +1,6 @@
 //! Performs what the machine of a polled read says.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -80,8 +81,10 @@ struct Poller<T> {
     wanted: Option<Box<Wanted>>,
     allowed: Option<Box<Allowed>>,
     flight: Option<Flight<T>>,
-    /// The value that was just decoded and its validator, until the machine says to show it.
-    taken: Option<(Arc<T>, Identity)>,
+    /// The value that was just decoded, until the machine says to show it.
+    taken: Option<Arc<T>>,
+    /// Of the value that the machine is about to show, or to confirm.
+    learned: Option<Identity>,
     /// Of the value that is shown.
     shown: Identity,
     /// Where the next request continues.
@@ -127,7 +130,9 @@ struct Outcome<T> {
 /// An answer, read to its end.
 struct Got<T> {
     answer: Answer,
-    value: Option<(Arc<T>, Identity)>,
+    value: Option<Arc<T>>,
+    /// Of the value, or of the same one that is shown already: its tag may be another one.
+    identity: Option<Identity>,
     query: Option<Query>,
     told: Told,
 }
@@ -156,6 +161,7 @@ impl<T: Send + Sync + 'static> Poller<T> {
             allowed: None,
             flight: None,
             taken: None,
+            learned: None,
             shown: Identity::default(),
             query: Query::new(),
             guide,
@@ -181,7 +187,11 @@ impl<T: Send + Sync + 'static> Poller<T> {
                 },
                 happening = of(self.push.as_mut(), |push| push.next()) => self.on_push(happening),
                 () = self.alarm.wait(deadline) => self.tell(Event::Tick),
-                Ok(()) = self.woke.changed() => self.tell(Event::Woke),
+                Ok(()) = self.woke.changed() => {
+                    // Whoever holds the other end of it may have restarted meanwhile.
+                    self.query.clear();
+                    self.tell(Event::Woke);
+                }
                 () = &mut unobserved => self.tell(Event::Close),
             }
         }
@@ -216,15 +226,14 @@ impl<T: Send + Sync + 'static> Poller<T> {
         match result {
             Err((cause, again)) => {
                 drop(allowed);
+                self.query.clear();
                 self.tell(Event::Failed { cause, again });
             }
             Ok(got) => {
                 self.judge_credential(&allowed, status, &got.answer);
                 drop(allowed);
-                if let Some(query) = got.query {
-                    self.query = query;
-                }
-                self.taken = got.value;
+                self.go_on(&got.answer, got.query);
+                (self.taken, self.learned) = (got.value, got.identity);
                 let (answer, turn) = self.guided(got.answer);
                 let served = matches!(answer, Answer::Value(_) | Answer::Same | Answer::Unchanged | Answer::Nothing);
                 let retry_after = if served { got.told.retry_after } else { got.told.wait() };
@@ -242,18 +251,25 @@ impl<T: Send + Sync + 'static> Poller<T> {
     /// What the guide makes of an answer, if there is one.
     fn guided(&mut self, answer: Answer) -> (Answer, Option<Turn>) {
         let Some(guide) = &mut self.guide else { return (answer, None) };
-        let Guided { answer, turn } =
-            guide.judge(self.env.now(), answer, self.taken.as_ref().map(|(value, _)| value.as_ref()));
+        let Guided { answer, turn } = guide.judge(self.env.now(), answer, self.taken.as_deref());
         if turn.is_some() {
             self.url = guide.url().clone();
             // What was shown came from elsewhere: nothing there is compared with it.
             self.shown = Identity::default();
-            if let Some((_, identity)) = &mut self.taken {
-                *identity = Identity::default();
-            }
+            self.learned = None;
         }
         self.reader.decode = guide.decode();
         (answer, turn)
+    }
+
+    /// Where the next request continues. What no answer of use came to may be a cursor of a former life of the service, or
+    /// one that it cannot serve: the next request is for the whole (R4, FC-19, FC-21).
+    fn go_on(&mut self, answer: &Answer, query: Option<Query>) {
+        match answer {
+            Answer::Value(_) | Answer::Nothing => self.query = query.unwrap_or_else(|| std::mem::take(&mut self.query)),
+            Answer::Same | Answer::Unchanged | Answer::Refused(_) | Answer::Unserved(Cause::RateLimited { .. }) => {}
+            Answer::Absent | Answer::Gone | Answer::Unserved(_) => self.query.clear(),
+        }
     }
 
     /// R3: what the answer says about the credential.
@@ -280,12 +296,16 @@ impl<T: Send + Sync + 'static> Poller<T> {
             Happening::Detached(cause) => self.tell(Event::Detached(cause)),
             Happening::Hint => self.tell(Event::Hint),
             Happening::Value(body) => {
-                let decoded = (self.reader.decode)(&body).map_err(|_| Arc::from("expected a value")).map(|value| {
+                let decoded = guarded(|| {
+                    let value = (self.reader.decode)(&body)?;
                     let marks = self.reader.marks(&value);
-                    self.taken = Some((Arc::new(value), Identity::default()));
+                    Ok((value, marks))
+                });
+                let pushed = decoded.map_err(|_| Arc::from("expected a value")).map(|(value, marks)| {
+                    (self.taken, self.learned) = (Some(Arc::new(value)), Some(Identity::default()));
                     marks
                 });
-                self.tell(Event::Pushed(decoded));
+                self.tell(Event::Pushed(pushed));
             }
         }
     }
@@ -302,7 +322,10 @@ impl<T: Send + Sync + 'static> Poller<T> {
                     self.allowed = None;
                 }
                 Action::Send { validate, connection } => self.send(validate, connection),
-                Action::Abort => self.flight = None,
+                Action::Abort => {
+                    self.flight = None;
+                    self.query.clear();
+                }
                 Action::Scheduled(next) => {
                     let status = self.status.map(|status| status.as_u16());
                     tracing::trace!(url = %self.shown_url(), ?next, "the next look is planned");
@@ -311,17 +334,18 @@ impl<T: Send + Sync + 'static> Poller<T> {
                 Action::Publish(shown) => {
                     self.ended |= matches!(shown, Shown::Ended(_));
                     let mut value = None;
-                    if matches!(shown, Shown::Fresh { take: true, .. })
-                        && let Some((taken, identity)) = self.taken.take()
-                    {
-                        (value, self.shown) = (Some(taken), identity);
+                    if let Shown::Fresh { take, .. } = shown {
+                        value = self.taken.take().filter(|_| take);
+                        if let Some(identity) = self.learned.take() {
+                            self.shown = identity;
+                        }
                     }
                     self.publisher.show(shown, value, &self.env);
                 }
             }
         }
         // What the machine did not take is not shown later.
-        self.taken = None;
+        (self.taken, self.learned) = (None, None);
     }
 
     fn send(&mut self, validate: bool, connection: Connection) {
@@ -419,12 +443,11 @@ async fn look<T: Send + Sync + 'static>(
 
 impl<T: Send + Sync + 'static> Reading<T> {
     async fn read(&self, allowed: &Allowed, sent: Sent, progress: &Progress) -> Result<Got<T>, (Cause, bool)> {
-        let mut asked = Asked::new(self.expected, allowed.held.generation);
+        let mut asked = Asked::new(self.expected, allowed.held.generation).along(&sent.trail);
         asked.validated = sent.validated;
         asked.held = self.held;
-        asked.elsewhere = sent.elsewhere;
-        let Sent { mut answer, mut told, url, .. } = sent;
-        let given = |answer, told| Got { answer, value: None, query: None, told };
+        let Sent { mut answer, mut told, trail, .. } = sent;
+        let given = |answer, told| Got { answer, value: None, identity: None, query: None, told };
         match answer::judge(answer.status, &answer.headers, &told, asked) {
             Judgement::Given(Answer::Refused(generation)) if answer.status == StatusCode::FORBIDDEN => {
                 // Some say only in the body that it is for the rate.
@@ -445,11 +468,11 @@ impl<T: Send + Sync + 'static> Reading<T> {
             Judgement::Read => {
                 let body = whole(&mut answer, progress).await?;
                 let digest: Digest = Sha256::digest(&body).into();
-                if self.shown == Some(digest) && self.reader.pages.is_none() {
-                    return Ok(given(Answer::Same, told));
-                }
-                let validator = Validator::learn(&url, allowed.held.generation, &answer.headers);
+                let validator = Validator::learn(trail.url(), allowed.held.generation, &answer.headers);
                 let identity = Identity { validator, digest: Some(digest) };
+                if self.shown == Some(digest) && self.reader.pages.is_none() {
+                    return Ok(Got { identity: Some(identity), ..given(Answer::Same, told) });
+                }
                 Ok(self.reader.read(&body, &answer.headers, identity, told))
             }
         }
@@ -481,19 +504,27 @@ async fn beginning(answer: &mut exchange::Answer, progress: &Progress) -> Vec<u8
     body
 }
 
+/// Runs the caller's code. Its panic is a value that cannot be had, and no end of the read (R1, R3).
+fn guarded<R>(code: impl FnOnce() -> Result<R, Answer>) -> Result<R, Answer> {
+    catch_unwind(AssertUnwindSafe(code)).unwrap_or_else(|_| {
+        let detail = "expected a value, the decoder panicked".into();
+        Err(Answer::Unserved(Cause::Undecodable { detail }))
+    })
+}
+
 impl<T: Send + Sync + 'static> Reader<T> {
     fn read(&self, body: &Bytes, headers: &HeaderMap, identity: Identity, told: Told) -> Got<T> {
-        let value = match (self.decode)(body) {
-            Ok(value) => value,
-            Err(answer) => return Got { answer, value: None, query: None, told },
-        };
-        let (answer, query) = match self.pages.as_ref().map(|pages| pages(&value, headers)) {
-            Some(Page::Nothing(query)) => (Answer::Nothing, Some(query)),
-            Some(Page::Value(query)) => (Answer::Value(self.marks(&value)), Some(query)),
-            None => (Answer::Value(self.marks(&value)), None),
-        };
-        let value = matches!(answer, Answer::Value(_)).then(|| (Arc::new(value), identity));
-        Got { answer, value, query, told }
+        let read = guarded(|| {
+            let value = (self.decode)(body)?;
+            Ok(match self.pages.as_ref().map(|pages| pages(&value, headers)) {
+                Some(Page::Nothing(query)) => (Answer::Nothing, None, Some(query)),
+                Some(Page::Value(query)) => (Answer::Value(self.marks(&value)), Some(value), Some(query)),
+                None => (Answer::Value(self.marks(&value)), Some(value), None),
+            })
+        });
+        let (answer, value, query) = read.unwrap_or_else(|answer| (answer, None, None));
+        let identity = value.is_some().then_some(identity);
+        Got { answer, value: value.map(Arc::new), identity, query, told }
     }
 
     fn marks(&self, value: &T) -> Marks {

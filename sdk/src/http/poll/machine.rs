@@ -236,19 +236,18 @@ impl Machine {
                     self.answered(now, flight, answer, holds.unwrap_or_default().min(LONGEST), out);
                 }
             }
-            Event::Failed { cause, again } => {
-                if let State::Sending(flight) = self.state {
-                    if again && !flight.second {
-                        // The service may have restarted between two requests on one connection (FC-21).
-                        self.doubted = true;
-                        self.connection = Connection::Fresh;
-                        self.absence.interrupt(self.held.is_some());
-                        self.want(now.instant, true, out);
-                    } else {
-                        self.fail(now, cause, out);
-                    }
+            Event::Failed { cause, again } => match self.state {
+                State::Sending(flight) if again && !flight.second => {
+                    // The service may have restarted between two requests on one connection (FC-21).
+                    self.doubted = true;
+                    self.connection = Connection::Fresh;
+                    self.absence.interrupt(self.held.is_some());
+                    self.want(now.instant, true, out);
                 }
-            }
+                State::Sending(_) => self.fail(now, cause, out),
+                State::Wanting { .. } => self.unsent(now, cause, out),
+                State::New { .. } | State::Idle { .. } | State::Ended => {}
+            },
             Event::Denied => self.end(End::Denied, out),
             Event::Attached => {
                 self.stream = Stream::Up { after: self.count, confirmed: false };
@@ -493,6 +492,17 @@ impl Machine {
         let delay = self.backoff(now).max(least);
         self.again = false;
         self.rest(now, now.instant + delay, out);
+    }
+
+    /// The request could not be sent, since there is no credential for it just now. The service was not asked: nothing is
+    /// said about it or its connection.
+    fn unsent(&mut self, now: Now, cause: Cause, out: &mut Actions<Action>) {
+        if let Some(outage) = &mut self.outage {
+            outage.retried = true;
+        }
+        let (connection, doubted) = (self.connection, self.doubted);
+        self.fail(now, cause, out);
+        (self.connection, self.doubted) = (connection, doubted);
     }
 
     fn fail(&mut self, now: Now, cause: Cause, out: &mut Actions<Action>) {

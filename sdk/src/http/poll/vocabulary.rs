@@ -200,7 +200,7 @@ pub enum Event {
         /// The answer holds for this long, or the service states a least interval (`max-age`, `X-Poll-Interval`).
         holds: Option<Duration>,
     },
-    /// There is no whole answer.
+    /// There is no whole answer; or, before `Permitted`, no credential to ask with.
     Failed {
         /// Why.
         cause: Cause,

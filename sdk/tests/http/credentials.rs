@@ -1,0 +1,234 @@
+//! Credentials that expire, are refused, or cannot be had; and where they do not go.
+
+use std::sync::{Arc, Mutex};
+
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use outlast::http::poll::Pace;
+use outlast::testing::{Reply, Script};
+use outlast::{Cause, Credential, Credentials, End, Error, Reading};
+
+use crate::world::{HOUR, MINUTE, Record, Run, SECOND, World, doubted, run};
+
+/// A source whose answer can be changed.
+#[derive(Clone)]
+struct Vault {
+    shared: Arc<Mutex<(Option<String>, usize)>>,
+}
+
+impl Vault {
+    fn with(token: &str) -> Self {
+        Self { shared: Arc::new(Mutex::new((Some(token.to_owned()), 0))) }
+    }
+
+    /// From now on it gives this one; `None`: it is out of reach.
+    fn set(&self, token: Option<&str>) {
+        self.shared.lock().unwrap().0 = token.map(str::to_owned);
+    }
+
+    fn asked(&self) -> usize {
+        self.shared.lock().unwrap().1
+    }
+}
+
+impl Credentials for Vault {
+    fn credential(&self) -> BoxFuture<'static, Result<Credential, Error>> {
+        let mut shared = self.shared.lock().unwrap();
+        shared.1 += 1;
+        let token = shared.0.clone();
+        async move { Credential::bearer(token.ok_or_else(|| Error::unavailable("the vault is sealed"))?) }.boxed()
+    }
+}
+
+/// Serves `/run` to whoever has the token that is valid now.
+fn guarded(world: &World, valid: &Arc<Mutex<String>>) {
+    let valid = Arc::clone(valid);
+    world.ci.on("/run", move |asked| {
+        let bearer = format!("Bearer {}", valid.lock().unwrap());
+        if asked.header("authorization") == Some(&*bearer) { run("running") } else { Reply::status(401) }
+    });
+}
+
+fn uses(world: &World, token: &str) -> usize {
+    let bearer = format!("Bearer {token}");
+    world.ci.asked("/run").iter().filter(|asked| asked.header("authorization") == Some(&*bearer)).count()
+}
+
+/// FC-51, R3: the token expires while the connection is down. One refusal, one question to the source, and the next
+/// request has the new token.
+#[tokio::test(start_paused = true)]
+async fn fc_51_a_token_that_expired_is_refreshed_once() {
+    let (world, vault, valid) = (World::new(), Vault::with("t1"), Arc::new(Mutex::new("t1".to_owned())));
+    guarded(&world, &valid);
+    let read = world.get("/run").credential(vault.clone()).observe::<Run>().unwrap();
+    let seen = Record::of(&read);
+    world.shows(&read, "running", SECOND).await;
+    world.ci.kill();
+    world.pass(5 * SECOND).await;
+    "t2".clone_into(&mut valid.lock().unwrap());
+    vault.set(Some("t2"));
+    let (asked, before) = (vault.asked(), uses(&world, "t1"));
+    world.ci.revive();
+    doubted(&world.env, &read, 2 * SECOND, |cause| *cause == Cause::Unauthorized).await;
+    world.shows(&read, "running", 3 * SECOND).await;
+    assert_eq!(vault.asked(), asked + 1);
+    assert_eq!(uses(&world, "t1"), before + 1);
+    world.pass(HOUR).await;
+    assert_eq!((vault.asked(), uses(&world, "t1"), seen.end()), (asked + 1, before + 1, None));
+}
+
+/// FC-51, R3: no token is used after two refusals, a second or more apart; the read ends as denied.
+#[tokio::test(start_paused = true)]
+async fn fc_51_a_token_refused_twice_is_never_sent_again() {
+    for status in [401, 403] {
+        let (world, vault) = (World::new(), Vault::with("t1"));
+        world.ci.replies("/run", [run("running"), Reply::status(status)]);
+        let read = world.get("/run").credential(vault.clone()).observe::<Run>().unwrap();
+        let seen = Record::of(&read);
+        let wait = read.until(Run::is_over).within(HOUR).await.unwrap_err();
+        assert_eq!(wait.end(), Some(End::Denied), "{status}");
+        assert_eq!(world.ci.total(), 3, "{status}");
+        let asked = world.ci.asked("/run");
+        assert!(asked[2].at - asked[1].at >= SECOND, "{status}: not a step apart");
+        assert!(vault.asked() >= 2, "{status}: the source was not asked");
+        assert!(seen.causes().contains(&Cause::Unauthorized));
+        world.pass(HOUR).await;
+        assert_eq!(world.ci.total(), 3);
+    }
+}
+
+/// R3: one refusal alone is no end; and the same without any credential.
+#[tokio::test(start_paused = true)]
+async fn r3_one_refusal_is_no_end() {
+    let world = World::new();
+    let no = || Reply::status(401);
+    world.ci.replies("/run", [no(), run("running"), no(), run("running"), no(), run("success")]);
+    let read = world.get("/run").observe::<Run>().unwrap();
+    world.shows(&read, "success", MINUTE).await;
+    world.ci.replies("/run", [no()]);
+    assert_eq!(read.until(|_| false).within(MINUTE).await.unwrap_err().end(), Some(End::Denied));
+    assert_eq!(world.ci.total(), 8);
+}
+
+/// FC-51, R3: a source that is out of reach says nothing about access. The read is stale, or loading, and comes back.
+#[tokio::test(start_paused = true)]
+async fn fc_51_a_refresh_that_fails_is_stale() {
+    for loaded in [true, false] {
+        let (world, vault, valid) = (World::new(), Vault::with("t1"), Arc::new(Mutex::new("t1".to_owned())));
+        guarded(&world, &valid);
+        if !loaded {
+            vault.set(None);
+        }
+        let read = world.get("/run").credential(vault.clone()).observe::<Run>().unwrap();
+        let seen = Record::of(&read);
+        if loaded {
+            world.shows(&read, "running", SECOND).await;
+        }
+        "t2".clone_into(&mut valid.lock().unwrap());
+        vault.set(None);
+        doubted(&world.env, &read, 10 * SECOND, |cause| matches!(cause, Cause::CredentialUnavailable { .. })).await;
+        let (asked, sent) = (vault.asked(), world.ci.total());
+        world.pass(10 * MINUTE).await;
+        assert_eq!(world.ci.total(), sent, "a refused token is not tried while nobody knows a better one");
+        let asked = vault.asked() - asked;
+        assert!((100..1_300).contains(&asked), "{asked} questions in ten minutes");
+        assert_eq!(seen.end(), None);
+        assert_eq!(matches!(read.latest(), Reading::Stale { .. }), loaded);
+        vault.set(Some("t2"));
+        world.shows(&read, "running", 6 * SECOND).await;
+        assert!(uses(&world, "t1") <= 3 + usize::from(loaded));
+    }
+}
+
+/// R8: a source that stays out of reach counts as an outage for a read that is to give up.
+#[tokio::test(start_paused = true)]
+async fn r8_a_source_out_of_reach_is_an_outage() {
+    let (world, vault) = (World::new(), Vault::with("t1"));
+    vault.set(None);
+    let get = world.get("/run").credential(vault).give_up_after(MINUTE);
+    let read = get.observe::<Run>().unwrap();
+    let (wait, took) = world.time(read.until(Run::is_over).within(HOUR)).await;
+    assert_eq!(wait.unwrap_err().end(), Some(End::Closed));
+    assert!((MINUTE..MINUTE + 2 * SECOND).contains(&took), "after {took:?}");
+}
+
+/// A redirect to another origin, host or port, is followed without the credential; what is refused there says nothing
+/// about it (R3).
+#[tokio::test(start_paused = true)]
+async fn r3_a_redirect_to_another_origin_drops_the_credential() {
+    for (there, path) in [("http://store.example/object", "/object"), ("http://ci.example:8080/object", "/object")] {
+        let world = World::new();
+        let store = Script::serve(&world.net, "store.example");
+        world.ci.replies("/run", [Reply::status(302).header("location", there)]);
+        for service in [&store, &world.ci] {
+            service.on(path, |asked| match (asked.header("authorization"), asked.header("x-api-key")) {
+                (None, None) => run("running"),
+                _ => Reply::status(500),
+            });
+        }
+        let get = world.get("/run").header("x-api-key", "secret").credential(Credential::bearer("t").unwrap());
+        let read = get.observe::<Run>().unwrap();
+        let seen = Record::of(&read);
+        world.shows(&read, "running", SECOND).await;
+        for status in [401, 403] {
+            for service in [&store, &world.ci] {
+                service.replies(path, [Reply::status(status)]);
+            }
+            doubted(&world.env, &read, 5 * SECOND, |cause| matches!(cause, Cause::Misdirected { .. })).await;
+            world.pass(MINUTE).await;
+        }
+        assert_eq!(seen.end(), None, "{there}");
+        assert!(world.ci.asked("/run").iter().all(|asked| asked.header("authorization") == Some("Bearer t")));
+        let elsewhere = store.asked(path).into_iter().chain(world.ci.asked(path));
+        assert!(elsewhere.into_iter().all(|asked| asked.header("authorization").is_none()));
+    }
+}
+
+/// A redirect within the origin keeps it, and two that follow each other are followed.
+#[tokio::test(start_paused = true)]
+async fn a_redirect_within_the_origin_keeps_the_credential() {
+    let world = World::new();
+    world.ci.replies("/run", [Reply::text("moved").with_status(307).header("location", "next?a=b")]);
+    world.ci.replies("/next", [Reply::status(308).header("location", "http://ci.example/last")]);
+    world.ci.replies("/last", [run("running")]);
+    let get = world.get("/run").credential(Credential::bearer("t").unwrap());
+    let read = get.observe::<Run>().unwrap();
+    world.shows(&read, "running", SECOND).await;
+    assert_eq!(world.ci.asked("/last")[0].header("authorization"), Some("Bearer t"));
+    assert_eq!(world.ci.connections(), 1, "a redirect's body is read, and its connection used again");
+}
+
+/// An `ETag` belongs to the credential that it was given to: it is not sent with another one, and the other one's is
+/// learned even where the value is the same.
+#[tokio::test(start_paused = true)]
+async fn a_tag_belongs_to_its_credential() {
+    let (world, vault) = (World::new(), Vault::with("t1"));
+    let valid = Arc::new(Mutex::new("t1".to_owned()));
+    let now = Arc::clone(&valid);
+    world.ci.on("/run", move |asked| {
+        let valid = now.lock().unwrap().clone();
+        if asked.header("authorization") != Some(&*format!("Bearer {valid}")) {
+            return Reply::status(401);
+        }
+        let tag = format!("\"{valid}\"");
+        if asked.header("if-none-match") == Some(&*tag) {
+            Reply::status(304)
+        } else {
+            run("running").header("etag", tag)
+        }
+    });
+    let read = world.get("/run").pace(Pace::every(2 * SECOND)).credential(vault.clone()).observe::<Run>().unwrap();
+    world.ci.until("/run", 3).await;
+    "t2".clone_into(&mut valid.lock().unwrap());
+    vault.set(Some("t2"));
+    world.pass(MINUTE).await;
+    assert!(read.latest().is_fresh());
+    let asked = world.ci.asked("/run");
+    for asked in &asked {
+        let (token, tag) = (asked.header("authorization").unwrap(), asked.header("if-none-match"));
+        let own = format!("\"{}\"", token.trim_start_matches("Bearer "));
+        assert!(tag.is_none() || tag == Some(&*own), "{tag:?} with {token}");
+    }
+    let whole = asked.iter().filter(|asked| asked.header("if-none-match").is_none()).count();
+    assert_eq!(whole, 2, "one whole answer for each credential");
+}

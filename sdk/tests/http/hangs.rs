@@ -1,0 +1,204 @@
+//! Every phase of a request can hang; each has a stated bound (R7), and the read recovers by itself (R8).
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use outlast::error::Phase;
+use outlast::http::poll::Bounds;
+use outlast::testing::{Net, Reply, SimulatedExchange};
+use outlast::transport::{Io, Network};
+use outlast::{Credential, Observable};
+
+use crate::world::{MILLI, Record, Run, SECOND, World, doubted, run, stalled};
+
+/// A network whose resolver may hang.
+#[derive(Clone)]
+struct Resolver {
+    net: Net,
+    hangs: Arc<AtomicBool>,
+}
+
+impl Network for Resolver {
+    fn resolve(&self, host: Arc<str>, port: u16) -> BoxFuture<'static, io::Result<Vec<Arc<str>>>> {
+        if self.hangs.load(Ordering::Relaxed) {
+            return std::future::pending().boxed();
+        }
+        self.net.resolve(host, port)
+    }
+
+    fn connect(&self, address: Arc<str>) -> BoxFuture<'static, io::Result<Box<dyn Io>>> {
+        self.net.connect(address)
+    }
+}
+
+/// The longest delay soon after the first failure, and the distance that the budget keeps.
+const STEP: Duration = Duration::from_millis(1_500);
+
+/// It is found within `bound`, shown as that stall, and gone soon after `heal`.
+async fn found(world: &World, read: &Observable<Run>, phase: Phase, bound: Duration, heal: impl FnOnce()) {
+    let seen = Record::of(read);
+    // A look is at most a second away.
+    doubted(&world.env, read, bound + SECOND + 50 * MILLI, stalled(phase, bound)).await;
+    heal();
+    world.shows(read, "success", STEP).await;
+    assert_eq!(seen.end(), None);
+}
+
+/// R7: name resolution.
+#[tokio::test(start_paused = true)]
+async fn r7_a_resolver_that_hangs_is_found() {
+    for loaded in [false, true] {
+        let net = Net::new();
+        let resolver = Resolver { net: net.clone(), hangs: Arc::new(AtomicBool::new(!loaded)) };
+        let hangs = Arc::clone(&resolver.hangs);
+        let world = World::over(net, SimulatedExchange::new(resolver), 200 * MILLI);
+        // Each answer ends its connection, so that each request resolves.
+        world.ci.replies("/run", loaded.then(|| run("running").closes()).into_iter().chain([run("success").closes()]));
+        let read = world.get("/run").observe::<Run>().unwrap();
+        if loaded {
+            world.shows(&read, "running", SECOND).await;
+            hangs.store(true, Ordering::Relaxed);
+        }
+        found(&world, &read, Phase::Resolve, 5 * SECOND, || hangs.store(false, Ordering::Relaxed)).await;
+    }
+}
+
+/// R7: the connect.
+#[tokio::test(start_paused = true)]
+async fn r7_a_connect_that_hangs_is_found() {
+    let world = World::new();
+    world.ci.replies("/run", [run("success")]);
+    world.net.silence("ci.example");
+    let read = world.get("/run").observe::<Run>().unwrap();
+    found(&world, &read, Phase::Connect, 5 * SECOND, || world.net.heal("ci.example")).await;
+}
+
+/// R7: the head of the answer; the next request goes out on another connection.
+#[tokio::test(start_paused = true)]
+async fn r7_an_answer_that_does_not_begin_is_found() {
+    for loaded in [false, true] {
+        let world = World::new();
+        world.ci.replies("/run", loaded.then(|| run("running")).into_iter().chain([Reply::hang(), run("success")]));
+        let read = world.get("/run").observe::<Run>().unwrap();
+        found(&world, &read, Phase::FirstByte, 15 * SECOND, || {}).await;
+        let asked = world.ci.asked("/run");
+        assert_eq!(asked.last().unwrap().connection, 2);
+    }
+}
+
+/// R7: the body: one that stops, one of an error, one of a redirect.
+#[tokio::test(start_paused = true)]
+async fn r7_a_body_that_stops_is_found() {
+    for (what, reply, phase, bound) in [
+        ("a value", run("success").stalls(5), Phase::Idle, 10 * SECOND),
+        ("a value without a byte", run("success").stalls(0), Phase::Idle, 10 * SECOND),
+        ("an error", Reply::text("down for maintenance").with_status(503).stalls(4), Phase::Idle, 10 * SECOND),
+        ("a stream without an end", Reply::chunked(["{\"status\":\"success\"}"]), Phase::Idle, 10 * SECOND),
+        (
+            "a redirect",
+            Reply::text("elsewhere").with_status(302).header("location", "/elsewhere").stalls(4),
+            Phase::FirstByte,
+            15 * SECOND,
+        ),
+    ] {
+        let world = World::new();
+        world.ci.replies("/run", [run("running"), reply, run("success")]);
+        let read = world.get("/run").observe::<Run>().unwrap();
+        let seen = Record::of(&read);
+        world.shows(&read, "running", SECOND).await;
+        found(&world, &read, phase, bound, || {}).await;
+        assert_eq!(seen.statuses(), ["running", "success"], "{what}");
+    }
+}
+
+/// R7: a body that drips without an end is found by the bound on the whole body.
+#[tokio::test(start_paused = true)]
+async fn r7_a_body_that_drips_is_found() {
+    let world = World::new();
+    let (reply, body) = Reply::stream();
+    world.ci.replies("/run", [run("running"), reply, run("success")]);
+    let read = world.get("/run").observe::<Run>().unwrap();
+    world.ci.until("/run", 2).await;
+    let drips = async {
+        loop {
+            body.send(" ");
+            world.pass(5 * SECOND).await;
+        }
+    };
+    tokio::select! {
+        () = found(&world, &read, Phase::Idle, 60 * SECOND, || {}) => {}
+        () = drips => {}
+    }
+}
+
+/// R7: the source of credentials. Its hang and its errors are no end and no standstill (FC-51).
+#[tokio::test(start_paused = true)]
+async fn r7_a_source_of_credentials_that_hangs_is_found() {
+    for loaded in [false, true] {
+        let world = World::new();
+        let hangs = Arc::new(AtomicBool::new(!loaded));
+        let source = {
+            let hangs = Arc::clone(&hangs);
+            move || {
+                let hangs = hangs.load(Ordering::Relaxed);
+                async move {
+                    if hangs {
+                        std::future::pending::<()>().await;
+                    }
+                    // It has to be asked for again at once.
+                    Ok(Credential::bearer("token")?.lasting(SECOND))
+                }
+            }
+        };
+        world.ci.replies("/run", loaded.then(|| run("running")).into_iter().chain([run("success")]));
+        let read = world.get("/run").credential(source).observe::<Run>().unwrap();
+        if loaded {
+            world.shows(&read, "running", SECOND).await;
+            hangs.store(true, Ordering::Relaxed);
+        }
+        if loaded {
+            // What is held goes on until it has expired.
+            doubted(&world.env, &read, 8 * SECOND, stalled(Phase::Credential, 5 * SECOND)).await;
+            hangs.store(false, Ordering::Relaxed);
+            world.shows(&read, "success", STEP).await;
+        } else {
+            found(&world, &read, Phase::Credential, 5 * SECOND, || hangs.store(false, Ordering::Relaxed)).await;
+        }
+    }
+}
+
+/// R7: each bound can be set.
+#[tokio::test(start_paused = true)]
+async fn r7_the_bounds_that_were_set_are_kept() {
+    let mut bounds = Bounds::default();
+    (bounds.connect, bounds.first_byte, bounds.idle) = (2 * SECOND, 3 * SECOND, 4 * SECOND);
+    (bounds.body, bounds.credential) = (6 * SECOND, 2 * SECOND);
+    let world = World::new();
+    world.ci.replies("/run", [Reply::hang(), run("success").stalls(1), run("success")]);
+    world.net.silence("ci.example");
+    let source = {
+        let first = AtomicBool::new(true);
+        move || {
+            let hangs = first.swap(false, Ordering::Relaxed);
+            async move {
+                if hangs {
+                    std::future::pending::<()>().await;
+                }
+                Credential::bearer("token")
+            }
+        }
+    };
+    let read = world.get("/run").bounds(bounds).credential(source).observe::<Run>().unwrap();
+    let seen = Record::of(&read);
+    doubted(&world.env, &read, 2 * SECOND + 5 * MILLI, stalled(Phase::Credential, 2 * SECOND)).await;
+    doubted(&world.env, &read, 2 * SECOND + STEP, stalled(Phase::Connect, 2 * SECOND)).await;
+    world.net.heal("ci.example");
+    doubted(&world.env, &read, 3 * SECOND + STEP, stalled(Phase::FirstByte, 3 * SECOND)).await;
+    doubted(&world.env, &read, 4 * SECOND + STEP, stalled(Phase::Idle, 4 * SECOND)).await;
+    world.shows(&read, "success", STEP).await;
+    assert_eq!(seen.end(), None);
+}
