@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use ulid::Ulid;
 
 use super::*;
-use crate::http::poll::Pace;
+use crate::http::poll::{Answer, Pace};
 use crate::machine::{Machine as _, Wall};
 
 const SECOND: Duration = Duration::from_secs(1);
