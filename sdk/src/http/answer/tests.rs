@@ -7,6 +7,7 @@ use serde::Deserialize;
 use serde_json::{Value, json as object};
 use url::Url;
 
+use super::body::Completeness;
 use super::*;
 use crate::machine::Wall;
 
