@@ -10,6 +10,7 @@ mod fetcher;
 mod fields;
 mod get;
 mod guide;
+mod keepers;
 pub mod pacing;
 pub mod poll;
 mod poller;

@@ -27,6 +27,11 @@ pub(super) struct File {
 }
 
 impl File {
+    /// What tells it from others.
+    pub(super) fn name(&self) -> String {
+        format!("file {:?}", self.path)
+    }
+
     pub(super) async fn bytes(&self) -> Result<Text, Error> {
         let failed = |e: &dyn fmt::Display| Error::unavailable(format!("{self}: {e}"));
         let turn = Arc::clone(&self.turn).acquire_owned().await.map_err(|e| failed(&e))?;

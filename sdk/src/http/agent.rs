@@ -10,6 +10,7 @@ use tokio::sync::watch;
 use super::budgets::Budgets;
 use super::exchange::Exchange;
 use super::get::Get;
+use super::keepers::Keepers;
 use super::pacing::Limits;
 use super::pool::Pool;
 use crate::connection::Wake;
@@ -29,6 +30,7 @@ pub(super) struct Shared {
     pub(super) env: Env,
     pub(super) exchange: Arc<dyn Exchange>,
     pub(super) budgets: Budgets,
+    pub(super) keepers: Keepers,
     pub(super) runtime: Handle,
     /// Counts the jumps of the clock.
     pub(super) woke: watch::Receiver<u64>,
@@ -125,7 +127,8 @@ impl AgentBuilder {
         };
         let (sender, woke) = watch::channel(0);
         let budgets = Budgets::new(env.clone(), self.limits);
-        let shared = Arc::new(Shared { env, exchange, budgets, runtime: runtime.clone(), woke });
+        let shared =
+            Arc::new(Shared { env, exchange, budgets, keepers: Keepers::default(), runtime: runtime.clone(), woke });
         // It ends once nothing reads any more, or with its runtime.
         drop(runtime.spawn(look_out(Arc::downgrade(&shared), shared.env.clone(), sender)));
         Ok(Agent { shared })

@@ -245,7 +245,10 @@ impl Get {
         };
         let env = agent.inner().env.clone();
         let keeper = match &self.credentials {
-            Some(source) => Keeper::bounded(Arc::clone(source), env, self.settings.bounds.credential),
+            Some(source) => {
+                let bound = self.settings.bounds.credential;
+                agent.inner().keepers.of(url.origin(), source, &env, bound)
+            }
             None => Keeper::none(env),
         };
         let mut headers = self.headers.clone();
