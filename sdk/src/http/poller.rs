@@ -245,10 +245,7 @@ impl<T: Send + Sync + 'static> Poller<T> {
     fn go_on(&mut self, answer: &Answer, query: Option<Query>) {
         match answer {
             Answer::Value(_) | Answer::Nothing => self.query = query.unwrap_or_else(|| std::mem::take(&mut self.query)),
-            Answer::Same
-            | Answer::Unchanged
-            | Answer::Refused(_)
-            | Answer::Unserved(Cause::RateLimited { .. }) => {}
+            Answer::Same | Answer::Unchanged | Answer::Refused(_) | Answer::Unserved(Cause::RateLimited { .. }) => {}
             Answer::Absent | Answer::Gone | Answer::Unserved(_) => self.query.clear(),
         }
     }

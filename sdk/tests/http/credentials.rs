@@ -211,7 +211,11 @@ async fn a_tag_belongs_to_its_credential() {
             return Reply::status(401);
         }
         let tag = format!("\"{valid}\"");
-        if asked.header("if-none-match") == Some(&*tag) { Reply::status(304) } else { run("running").header("etag", tag) }
+        if asked.header("if-none-match") == Some(&*tag) {
+            Reply::status(304)
+        } else {
+            run("running").header("etag", tag)
+        }
     });
     let read = world.get("/run").pace(Pace::every(2 * SECOND)).credential(vault.clone()).observe::<Run>().unwrap();
     world.ci.until("/run", 3).await;

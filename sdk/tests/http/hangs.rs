@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
+use outlast::error::Phase;
 use outlast::http::poll::Bounds;
 use outlast::testing::{Net, Reply, SimulatedExchange};
 use outlast::transport::{Io, Network};
-use outlast::error::Phase;
 use outlast::{Credential, Observable};
 
 use crate::world::{MILLI, Record, Run, SECOND, World, doubted, run, stalled};

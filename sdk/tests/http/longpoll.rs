@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use http::HeaderMap;
+use outlast::error::Phase;
 use outlast::http::Page;
 use outlast::testing::Reply;
-use outlast::error::Phase;
 use outlast::{Cause, End, Observable, Reading};
 use serde::Deserialize;
 use serde_json::json;

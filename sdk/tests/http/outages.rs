@@ -1,10 +1,10 @@
 //! Paths that fall silent, services that move, connections that end at the wrong moment.
 
 use bytes::Bytes;
-use outlast::http::poll::Pace;
-use outlast::testing::{Net, Script, SimulatedExchange};
 use outlast::Cause;
 use outlast::error::Phase;
+use outlast::http::poll::Pace;
+use outlast::testing::{Net, Script, SimulatedExchange};
 use tokio::task::JoinSet;
 
 use crate::world::{MILLI, MINUTE, Record, Run, SECOND, World, doubted, run, stalled};

@@ -73,7 +73,10 @@ async fn thirty_waiters(says: Says, limit: usize, per: Duration) {
         world.ci.on(&format!("/build/{n}"), move |asked| {
             assert_eq!(asked.header("authorization"), Some("Bearer shared"));
             let over = asked.at - begin >= over_at;
-            throttle.lock().unwrap().answer(asked, || run(&if over { format!("verdict-{n}") } else { "running".into() }))
+            throttle
+                .lock()
+                .unwrap()
+                .answer(asked, || run(&if over { format!("verdict-{n}") } else { "running".into() }))
         });
         let get = world.get(&format!("/build/{n}")).pace(Pace::every(5 * SECOND));
         let read = get.credential(Credential::bearer("shared").unwrap()).observe::<Run>().unwrap();
@@ -88,7 +91,8 @@ async fn thirty_waiters(says: Says, limit: usize, per: Duration) {
         assert_eq!((status, end), (Ok(format!("verdict-{n}")), None));
     }
     // From the first minute on: the rate as a whole.
-    let mut asked: Vec<_> = (0..30).flat_map(|n| world.ci.asked(&format!("/build/{n}"))).map(|a| a.at - begin).collect();
+    let mut asked: Vec<_> =
+        (0..30).flat_map(|n| world.ci.asked(&format!("/build/{n}"))).map(|a| a.at - begin).collect();
     asked.sort();
     let window = 10 * per;
     let settled: Vec<_> = asked.iter().copied().filter(|at| (MINUTE..400 * SECOND).contains(at)).collect();
@@ -153,7 +157,11 @@ async fn fc_55_nothing_is_asked_before_the_time_that_the_service_states() {
             assert_eq!(asked.len(), 3, "{what}");
             let waited = asked[2].at - refused;
             assert!((7 * SECOND..11 * SECOND).contains(&waited), "{what}: {waited:?}");
-            assert!(seen.causes().iter().all(|cause| matches!(cause, Cause::RateLimited { .. })), "{:?}", seen.causes());
+            assert!(
+                seen.causes().iter().all(|cause| matches!(cause, Cause::RateLimited { .. })),
+                "{:?}",
+                seen.causes()
+            );
         }
     }
 }

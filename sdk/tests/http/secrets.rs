@@ -11,7 +11,8 @@ use crate::world::{MINUTE, Record, Run, SECOND, World, run};
 const SECRETS: [&str; 5] = ["hunter2", "tok3n", "k3y", "cook1e", "signed0bject"];
 
 fn read_of(world: &World) -> (Get, Observable<Run>) {
-    let get = world.get("/run?token=hunter2").header("x-api-key", "k3y").credential(Credential::bearer("tok3n").unwrap());
+    let get =
+        world.get("/run?token=hunter2").header("x-api-key", "k3y").credential(Credential::bearer("tok3n").unwrap());
     (get.clone(), get.observe().unwrap())
 }
 
@@ -80,7 +81,10 @@ async fn a_service_out_of_reach_has_no_secret_in_its_cause() {
     world.net.name("ci.example", []);
     world.pass(10 * SECOND).await;
     assert!(seen.causes().len() >= 2, "{:?}", seen.causes());
-    check("out of reach", &format!("{:?} {}", seen.causes(), seen.causes().iter().map(ToString::to_string).collect::<String>()));
+    check(
+        "out of reach",
+        &format!("{:?} {}", seen.causes(), seen.causes().iter().map(ToString::to_string).collect::<String>()),
+    );
 }
 
 /// And for what is refused at once.

@@ -67,7 +67,11 @@ async fn two_hundred_reads_end_with_their_own_verdict() {
                 // One question in three comes to nothing.
                 let fails = (*calls + n).is_multiple_of(3);
                 async move {
-                    if fails { Err(Error::unavailable("sealed")) } else { Ok(Credential::bearer("shared")?.lasting(MINUTE)) }
+                    if fails {
+                        Err(Error::unavailable("sealed"))
+                    } else {
+                        Ok(Credential::bearer("shared")?.lasting(MINUTE))
+                    }
                 }
             });
             let read = get.observe::<Run>().unwrap();

@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use futures::StreamExt as _;
 use outlast::env::Env;
+use outlast::error::Phase;
 use outlast::http::pacing::Limits;
 use outlast::http::poll::Pace;
 use outlast::http::{Agent, Exchange, Get};
 use outlast::testing::{Net, Reply, Script, SimulatedClock, SimulatedExchange};
-use outlast::error::Phase;
 use outlast::{Cause, End, Known, Observable, Reading};
 use serde::{Deserialize, Serialize};
 use tokio::task::JoinSet;
@@ -133,7 +133,8 @@ impl<T: Send + Sync + 'static> Record<T> {
     where
         T: Clone + PartialEq,
     {
-        let mut values: Vec<T> = self.all().iter().filter_map(|reading| reading.last().map(|it| (**it).clone())).collect();
+        let mut values: Vec<T> =
+            self.all().iter().filter_map(|reading| reading.last().map(|it| (**it).clone())).collect();
         values.dedup();
         values
     }
