@@ -1,5 +1,7 @@
 //! Paths that fall silent, services that move, connections that end at the wrong moment.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use outlast::Cause;
 use outlast::error::Phase;
@@ -70,7 +72,7 @@ async fn fc_42_a_service_that_moves_is_found_within_one_step() {
         after.replies("/run", [run("success")]);
         world.net.name("ci.example", ["10.0.0.2"]);
         // A twentieth of the outage; of a dark address the connect that hangs is to be waited for.
-        let step = 3 * SECOND + 300 * MILLI + if dark { 5 * SECOND } else { 0 * SECOND };
+        let step = 3_300 * MILLI + if dark { 5 * SECOND } else { Duration::ZERO };
         world.shows(&read, "success", step).await;
         assert_eq!(seen.end(), None);
     }

@@ -64,7 +64,7 @@ impl Throttle {
 /// limit within a few intervals and stay there, and each ends with the verdict of its own build.
 async fn thirty_waiters(says: Says, limit: usize, per: Duration) {
     let world = World::new();
-    let begin = Instant::from_std(std::time::Instant::now()).max(world.ci_time().await);
+    let begin = world.tokio_now();
     let throttle = Throttle { says, limit, begin, recent: VecDeque::new(), refused: 0 };
     let throttle = std::sync::Arc::new(std::sync::Mutex::new(throttle));
     let mut waits = JoinSet::new();
@@ -120,7 +120,7 @@ async fn fc_11_thirty_waiters_keep_to_a_limit_that_is_told() {
 
 impl World {
     /// Tokio's time now, as the service sees it.
-    async fn ci_time(&self) -> Instant {
+    fn tokio_now(&self) -> Instant {
         self.env.tokio_instant(self.env.instant())
     }
 

@@ -39,6 +39,27 @@ fn r1_r8_an_hour_of_failures_is_one_stale_reading() {
     assert!(read.ahead() <= Duration::from_secs(5));
 }
 
+/// FC-51, R7, R8: a credential that cannot be had is staleness, and the next look is planned. The service was not asked, so
+/// that what is known of its connection and its life stays; a limit on the outage counts it.
+#[test]
+fn fc_51_r8_no_credential_is_a_failure_that_was_not_sent() {
+    let unavailable = || Cause::CredentialUnavailable { detail: "sealed".into() };
+    let mut read = Read::fresh(Settings { give_up: Some(60 * SECOND), ..Settings::default() }, running());
+    read.pass(SECOND);
+    let since = read.now;
+    let before = (read.machine.connection, read.machine.doubted);
+    for shown in [vec![stale(since, unavailable())], vec![]] {
+        assert!(matches!(read.machine.state, State::Wanting { .. }));
+        assert_eq!(publications(&read.failed(unavailable())), shown);
+        assert!(matches!(read.machine.state, State::Idle { .. }), "a timer is armed");
+        assert_eq!((read.machine.connection, read.machine.doubted), before);
+        let ahead = read.ahead();
+        read.pass(ahead);
+    }
+    read.now = since + 60 * SECOND;
+    assert_eq!(publications(&read.failed(unavailable())), [ended(End::Closed)]);
+}
+
 /// R2: it is loading however often the first attempts fail, and says the last cause.
 #[test]
 fn r2_it_is_loading_until_the_first_value() {
