@@ -9,6 +9,8 @@ mod network;
 #[cfg(feature = "client")]
 pub(crate) mod tls;
 #[cfg(feature = "client")]
+mod upgrade;
+#[cfg(feature = "client")]
 mod websocket;
 
 #[cfg(feature = "client")]
@@ -16,11 +18,15 @@ pub use network::{Io, Network, Tcp};
 
 #[cfg(feature = "client")]
 pub(crate) use dial::{DialFailure, Dialed, dial, hint};
+#[cfg(feature = "http")]
+pub(crate) use dial::TRY_AGAIN_LATER;
 #[cfg(feature = "server")]
 pub(crate) use limits::config;
 #[cfg(feature = "server")]
 pub(crate) use meter::Metered;
 #[cfg(feature = "client")]
 pub(crate) use tls::Tls;
+#[cfg(feature = "http")]
+pub(crate) use upgrade::{NoUpgrade, Upgraded, upgrade};
 #[cfg(feature = "client")]
 pub(crate) use websocket::{Received, Socket};
