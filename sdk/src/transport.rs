@@ -16,10 +16,10 @@ mod websocket;
 #[cfg(feature = "client")]
 pub use network::{Io, Network, Tcp};
 
-#[cfg(feature = "client")]
-pub(crate) use dial::{DialFailure, Dialed, dial, hint};
 #[cfg(feature = "http")]
 pub(crate) use dial::TRY_AGAIN_LATER;
+#[cfg(feature = "client")]
+pub(crate) use dial::{DialFailure, Dialed, dial, hint};
 #[cfg(feature = "server")]
 pub(crate) use limits::config;
 #[cfg(feature = "server")]

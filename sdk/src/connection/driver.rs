@@ -260,7 +260,9 @@ impl Driver {
                     self.ready.push_back(Happening::Frame(text));
                 }
                 Received::Alive | Received::Pong(_) => {}
-                Received::Binary | Received::Flushed | Received::Moved { .. } | Received::Ended { .. } => self.on_received(received),
+                Received::Binary | Received::Flushed | Received::Moved { .. } | Received::Ended { .. } => {
+                    self.on_received(received)
+                }
             }
             if bytes > AT_ONCE_BYTES {
                 return;

@@ -43,8 +43,7 @@ pub(crate) async fn upgrade(
     request: handshake::client::Request,
     mut begins: impl FnMut(Phase),
 ) -> Result<Upgraded, NoUpgrade> {
-    let failed =
-        |e: &dyn std::fmt::Display| Cause::Unreachable { detail: format!("{address}: {e}").into() };
+    let failed = |e: &dyn std::fmt::Display| Cause::Unreachable { detail: format!("{address}: {e}").into() };
     begins(Phase::Connect);
     let mut io = network.connect(address.into()).await.map_err(|e| NoUpgrade::Unreachable(failed(&e)))?;
     if let Some(tls) = tls {
@@ -55,9 +54,7 @@ pub(crate) async fn upgrade(
     }
     begins(Phase::Upgrade);
     match client_async_with_config(request, Metered::new(io), Some(config())).await {
-        Ok((stream, response)) => {
-            Ok(Upgraded { socket: Socket::new(stream), headers: response.headers().clone() })
-        }
+        Ok((stream, response)) => Ok(Upgraded { socket: Socket::new(stream), headers: response.headers().clone() }),
         Err(tungstenite::Error::Http(response)) => Err(NoUpgrade::Answered(response)),
         Err(tungstenite::Error::Protocol(ProtocolError::HandshakeIncomplete)) => {
             Err(NoUpgrade::Broken(Cause::Dropped { code: None }))
