@@ -18,16 +18,23 @@ use super::requester::{Allowed, Ask, Requester, Sent, Wish};
 use crate::credential::{Refusals, Scope, Unheld, Verdict};
 use crate::error::{Cause, Phase};
 
-/// Sends the requests of one feed.
+/// Sends the requests of one feed. Cloning shares what was refused.
 #[derive(Clone)]
 pub(super) struct Fetcher {
     requester: Requester,
     refusals: Arc<Mutex<Refusals>>,
+    beside: bool,
 }
 
 impl Fetcher {
     pub(super) fn new(requester: Requester) -> Self {
-        Self { requester, refusals: Arc::default() }
+        Self { requester, refusals: Arc::default(), beside: false }
+    }
+
+    /// For a stream beside a read, which must not do it harm: what it is refused is not counted against the credential,
+    /// and as long as it is open it takes no place of the budget.
+    pub(super) fn beside(requester: Requester) -> Self {
+        Self { beside: true, ..Self::new(requester) }
     }
 
     async fn fetched(self, ask: FeedAsk) -> Result<Fetched, FetchError> {
@@ -59,7 +66,9 @@ impl Fetcher {
                 Wish::Unheld(Unheld::Unavailable(cause)) => return Err(FetchError::new(cause)),
             }
         };
-        if self.refusals.lock().unwrap_or_else(PoisonError::into_inner).denied(allowed.held.generation) {
+        // Without a credential there is none to spare.
+        let sends = allowed.held.credential.is_some();
+        if sends && self.refusals.lock().unwrap_or_else(PoisonError::into_inner).denied(allowed.held.generation) {
             return Err(FetchError::denied(Cause::Unauthorized));
         }
         Ok(allowed)
@@ -93,8 +102,12 @@ impl Fetcher {
             }
         };
         match answer::judge(status, &sent.answer.headers, &sent.told, asked) {
-            Judgement::Given(poll::Answer::Refused(generation)) if status == StatusCode::UNAUTHORIZED => {
-                self.requester.keeper.refused(&allowed.held, Scope::Credential);
+            // The feed of a log may judge what is forbidden; nothing is behind a stream beside a read.
+            Judgement::Given(poll::Answer::Refused(generation))
+                if status == StatusCode::UNAUTHORIZED || self.beside =>
+            {
+                let scope = if self.beside { Scope::Resource } else { Scope::Credential };
+                self.requester.keeper.refused(&allowed.held, scope);
                 let mut refusals = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
                 match refusals.refused(self.requester.env().instant(), generation) {
                     Verdict::Again => Err(failed(Cause::Unauthorized)),
@@ -105,12 +118,12 @@ impl Fetcher {
                 Err(failed(cause))
             }
             // 204, 304, 403, 404, 410 and 416 say something about the log: the feed decides what.
-            Judgement::Given(_) => Ok(fetched(allowed, sent, None)),
+            Judgement::Given(_) => Ok(fetched(Some(allowed), sent, None)),
             Judgement::Read => {
                 self.requester.keeper.accepted(&allowed.held);
                 self.refusals.lock().unwrap_or_else(PoisonError::into_inner).accepted();
                 let decoder = Decoder::of(&sent.answer.headers, u64::MAX).map_err(FetchError::new)?;
-                Ok(fetched(allowed, sent, Some(decoder)))
+                Ok(fetched((!self.beside).then_some(allowed), sent, Some(decoder)))
             }
         }
     }
@@ -123,7 +136,7 @@ impl Fetch for Fetcher {
 }
 
 /// The answer with its body decoded. The permission is given back with the body's end.
-fn fetched(allowed: Box<Allowed>, sent: Sent, decoder: Option<Decoder>) -> Fetched {
+fn fetched(allowed: Option<Box<Allowed>>, sent: Sent, decoder: Option<Decoder>) -> Fetched {
     let Sent { answer, told, trail, .. } = sent;
     let (status, version, mut headers) = (answer.status, answer.version, answer.headers.clone());
     let url = trail.url().clone();
@@ -135,7 +148,7 @@ fn fetched(allowed: Box<Allowed>, sent: Sent, decoder: Option<Decoder>) -> Fetch
 }
 
 fn body(
-    allowed: Box<Allowed>,
+    allowed: Option<Box<Allowed>>,
     answer: exchange::Answer,
     decoder: Option<Decoder>,
 ) -> impl Stream<Item = Result<Bytes, Failure>> + Send + 'static {

@@ -134,7 +134,13 @@ impl Get {
 
     /// A stream of the service that says when something changes. Each event leads to a look; the looks go on at
     /// [`Settings::reread`] in any case, and follow each (re)connect: no event is trusted to be the only one.
-    pub fn push(mut self, push: Push) -> Self {
+    ///
+    /// A stream of the same origin has the credential and the headers of the read.
+    pub fn push(mut self, push: impl Into<Push>) -> Self {
+        let push = push.into();
+        if let Err(e) = push.check() {
+            self.refuse(e);
+        }
         self.push = Some(push);
         self
     }

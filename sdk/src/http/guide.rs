@@ -6,6 +6,7 @@ use url::Url;
 
 use super::poll::Answer;
 use super::poller::Decode;
+use super::push::Push;
 use crate::machine::Now;
 
 /// Leads a read from one address to another.
@@ -15,6 +16,9 @@ pub(crate) trait Guide<T>: Send {
 
     /// How an answer from there is decoded.
     fn decode(&self) -> Arc<Decode<T>>;
+
+    /// A stream that says when something changes there.
+    fn push(&self) -> Option<Push>;
 
     /// What an answer comes down to; `value` is there with [`Answer::Value`].
     fn judge(&mut self, now: Now, answer: Answer, value: Option<&T>) -> Guided;

@@ -78,6 +78,8 @@ struct Poller<T> {
     alarm: Alarm,
     woke: watch::Receiver<u64>,
     push: Option<Box<push::Stream>>,
+    /// The stream that the guide gave, unless the caller has set one.
+    led: Led,
     wanted: Option<Box<Wanted>>,
     allowed: Option<Box<Allowed>>,
     flight: Option<Flight<T>>,
@@ -95,6 +97,12 @@ struct Poller<T> {
     number: u64,
     status: Option<StatusCode>,
     ended: bool,
+}
+
+/// Who says which stream is open.
+enum Led {
+    ByCaller,
+    ByGuide(Option<Push>),
 }
 
 /// By what a value is known again.
@@ -143,7 +151,14 @@ impl<T: Send + Sync + 'static> Poller<T> {
         let env = requester.env().clone();
         let epoch = Epoch::new(env.ulid());
         let machine = Machine::new(settings.clone(), epoch, env.now());
-        let push = push.map(|push| Box::new(push.open(&requester)));
+        let (push, led) = match push {
+            Some(push) => (Some(push), Led::ByCaller),
+            None => {
+                let push = guide.as_ref().and_then(|guide| guide.push());
+                (push.clone(), Led::ByGuide(push))
+            }
+        };
+        let push = push.map(|push| Box::new(push.open(&requester, &url)));
         Self {
             alarm: Alarm::new(env.clone()),
             env,
@@ -157,6 +172,7 @@ impl<T: Send + Sync + 'static> Poller<T> {
             looks,
             woke,
             push,
+            led,
             wanted: None,
             allowed: None,
             flight: None,
@@ -241,6 +257,9 @@ impl<T: Send + Sync + 'static> Poller<T> {
                 let fresh_for = got.told.fresh_for.map(|fresh| fresh.min(self.settings.pace.most));
                 let holds = fresh_for.max(got.told.poll_interval);
                 self.tell(Event::Answered { answer, retry_after, holds });
+                if turn.is_some() {
+                    self.turn_push();
+                }
                 if turn == Some(Turn::AtOnce) {
                     self.tell(Event::Hint);
                 }
@@ -260,6 +279,27 @@ impl<T: Send + Sync + 'static> Poller<T> {
         }
         self.reader.decode = guide.decode();
         (answer, turn)
+    }
+
+    /// Opens the stream that tells of what is read now, in place of the one that told of what was read before.
+    fn turn_push(&mut self) {
+        let (Led::ByGuide(open), Some(guide)) = (&mut self.led, &self.guide) else { return };
+        let push = guide.push();
+        let same = match (&*open, &push) {
+            (Some(open), Some(push)) => open.is(push),
+            (None, None) => true,
+            (Some(_), None) | (None, Some(_)) => false,
+        };
+        if same {
+            return;
+        }
+        open.clone_from(&push);
+        let attached = self.push.as_ref().is_some_and(|stream| stream.is_attached());
+        self.push = push.map(|push| Box::new(push.open(&self.requester, &self.url)));
+        if attached {
+            // The new one is not up yet.
+            self.tell(Event::Detached(Cause::Connecting));
+        }
     }
 
     /// Where the next request continues. What no answer of use came to may be a cursor of a former life of the service, or

@@ -92,6 +92,11 @@ impl Stages {
         &self.here.url
     }
 
+    /// The profile that it follows.
+    pub(super) fn profile(&self) -> &Profile {
+        &self.profile
+    }
+
     /// The stage that is read there, and what is known by now.
     pub fn location(&self) -> &Location {
         &self.here

@@ -6,9 +6,10 @@ use bytes::Bytes;
 use serde_json::Value;
 use url::Url;
 
-use super::{Action, Event, Profile, Stages, Work};
+use super::{Action, Bindings, Event, Location, Profile, Stages, Stream, StreamKind, Work};
 use crate::error::{Cause, Error};
 use crate::http::poll::{Answer, Pace, Settings};
+use crate::http::push::Push;
 use crate::http::{Decode, Get, Guide, Guided, Look, Turn};
 use crate::machine::{Machine as _, Now};
 use crate::observe::Observable;
@@ -16,6 +17,9 @@ use crate::observe::Observable;
 impl Profile {
     /// Watches the work that the address of `get` leads to: the page of a run as people paste it, or an address of the
     /// interface. Its stages and attempts are followed, and its verdict is the service's own.
+    ///
+    /// A stream that the profile states for a stage says when to look while that stage is read, unless `get` has
+    /// a [stream](Get::push) of its own.
     ///
     /// What `get` sets up beside is kept; pace and grace are the profile's unless `get` has others. The work is over once
     /// [`Work::state`] is [`Succeeded`](super::WorkState::Succeeded), [`Failed`](super::WorkState::Failed) or
@@ -88,6 +92,13 @@ impl Guide<Work> for Followed {
         })
     }
 
+    fn push(&self) -> Option<Push> {
+        let here = self.stages.location();
+        let streams = self.stages.profile().read.streams.iter().filter(|stream| stream.stage == here.stage);
+        // Several tell of the same in other ways: one is enough.
+        streams.filter_map(|stream| push(stream, here)).next()
+    }
+
     fn judge(&mut self, now: Now, answer: Answer, value: Option<&Work>) -> Guided {
         let event = match (&answer, value) {
             (Answer::Value(_), Some(work)) => Event::Read(Arc::new(work.clone())),
@@ -115,4 +126,19 @@ impl Guide<Work> for Followed {
         }
         guided
     }
+}
+
+/// The stream of a profile, for the work that is read at `here`.
+fn push(stream: &Stream, here: &Location) -> Option<Push> {
+    let url = here.at(&stream.path, &Bindings::default()).ok()?;
+    Some(match stream.kind {
+        StreamKind::Sse => Push::events(url.as_str()).into(),
+        StreamKind::WebSocket => {
+            let websocket = Push::websocket(url.as_str());
+            match stream.greeting(&here.bound) {
+                Some(greeting) => websocket.hello(greeting).into(),
+                None => websocket.into(),
+            }
+        }
+    })
 }
