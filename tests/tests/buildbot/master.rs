@@ -31,7 +31,7 @@ threading.Thread(target=end_with_the_test, daemon=True).start()
 ";
 
 /// How long anything may take that Buildbot does by itself; what ends a wait is Buildbot's own answer.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Where Buildbot is installed: the `bin` of a virtual environment. `tests/run` sets it up.
 ///
