@@ -216,6 +216,7 @@ impl<T: Send + Sync + 'static> Poller<T> {
         match result {
             Err((cause, again)) => {
                 drop(allowed);
+                self.unanswered();
                 self.tell(Event::Failed { cause, again });
             }
             Ok(got) => {
@@ -254,6 +255,13 @@ impl<T: Send + Sync + 'static> Poller<T> {
         }
         self.reader.decode = guide.decode();
         (answer, turn)
+    }
+
+    /// A request came to no answer.
+    fn unanswered(&mut self) {
+        if let Some(guide) = &mut self.guide {
+            guide.unanswered(self.env.now());
+        }
     }
 
     /// R3: what the answer says about the credential.
@@ -302,7 +310,10 @@ impl<T: Send + Sync + 'static> Poller<T> {
                     self.allowed = None;
                 }
                 Action::Send { validate, connection } => self.send(validate, connection),
-                Action::Abort => self.flight = None,
+                Action::Abort => {
+                    self.flight = None;
+                    self.unanswered();
+                }
                 Action::Scheduled(next) => {
                     let status = self.status.map(|status| status.as_u16());
                     tracing::trace!(url = %self.shown_url(), ?next, "the next look is planned");
