@@ -433,8 +433,8 @@ impl<T: Send + Sync + 'static> Reading<T> {
         let mut asked = Asked::new(self.expected, allowed.held.generation);
         asked.validated = sent.validated;
         asked.held = self.held;
-        asked.elsewhere = sent.elsewhere;
-        let Sent { mut answer, mut told, url, .. } = sent;
+        let Sent { mut answer, mut told, trail, .. } = sent;
+        let asked = asked.along(&trail);
         let given = |answer, told| Got { answer, value: None, query: None, told };
         match answer::judge(answer.status, &answer.headers, &told, asked) {
             Judgement::Given(Answer::Refused(generation)) if answer.status == StatusCode::FORBIDDEN => {
@@ -459,7 +459,7 @@ impl<T: Send + Sync + 'static> Reading<T> {
                 if self.shown == Some(digest) && self.reader.pages.is_none() {
                     return Ok(given(Answer::Same, told));
                 }
-                let validator = Validator::learn(&url, allowed.held.generation, &answer.headers);
+                let validator = Validator::learn(trail.url(), allowed.held.generation, &answer.headers);
                 let identity = Identity { validator, digest: Some(digest) };
                 Ok(self.reader.read(&body, &answer.headers, identity, told))
             }
@@ -480,7 +480,7 @@ async fn whole(answer: &mut exchange::Answer, progress: &Progress) -> Result<Byt
 }
 
 /// The beginning of a body, as far as it comes.
-async fn beginning(answer: &mut exchange::Answer, progress: &Progress) -> Vec<u8> {
+pub(super) async fn beginning(answer: &mut exchange::Answer, progress: &Progress) -> Vec<u8> {
     let mut body = Vec::new();
     progress.begins(Phase::Idle);
     while body.len() < ERROR_BODY

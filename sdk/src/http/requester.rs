@@ -65,8 +65,7 @@ impl Requester {
                 allowed.granted.told(&told);
             }
             if !trail.follow(answer.status, &answer.headers).map_err(|e| Unsent::Misdirected(e.cause()))? {
-                let elsewhere = trail.is_elsewhere();
-                return Ok(Sent { answer, told, url: trail.url().clone(), elsewhere, validated });
+                return Ok(Sent { answer, told, trail, validated });
             }
             drain(&mut answer).await;
         }
@@ -97,10 +96,8 @@ pub(super) struct Ask {
 pub(super) struct Sent {
     pub(super) answer: exchange::Answer,
     pub(super) told: Told,
-    /// Where it came from.
-    pub(super) url: Url,
-    /// Whether that is another origin than the one asked.
-    pub(super) elsewhere: bool,
+    /// The way to where it came from.
+    pub(super) trail: Trail,
     /// Whether the service was asked to compare.
     pub(super) validated: bool,
 }
