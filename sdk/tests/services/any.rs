@@ -3,10 +3,10 @@
 use outlast::http::feed::{self, FeedEnd, LogKind};
 use outlast::profile::WorkState;
 use outlast::testing::Reply;
-use outlast::{Cause, End};
+use outlast::{Cause, Credential, End, Reading};
 use serde_json::{Value, json};
 
-use crate::rig::{Rig, all, now, pass, seconds};
+use crate::rig::{Rig, Watched, all, now, pass, seconds};
 
 /// One service: where its work is read, and what is said there.
 struct Service {
@@ -25,9 +25,7 @@ fn services() -> [Service; 5] {
     let github = |status: Value, conclusion: Value| json!({"id": 7, "run_attempt": 1, "status": status, "conclusion": conclusion});
     let gitlab = |status: Value| json!({"id": 9, "status": status});
     let jenkins = |running: Value, result: Value| json!({"inProgress": running, "result": result});
-    let buildbot = |complete: Value, results: Value| {
-        json!({"buildrequests": [{"buildrequestid": 12, "complete": complete, "claimed": true, "results": results}], "meta": {}})
-    };
+    let buildbot = |complete: Value, results: Value| json!({"buildrequests": [{"buildrequestid": 12, "complete": complete, "claimed": true, "results": results}], "meta": {}});
     [
         Service {
             profile: "github-actions",
@@ -200,6 +198,119 @@ async fn fc_09_the_verdict_is_not_the_logs() {
             let (text, _, end) = all(&mut log).await;
             assert!(text.is_empty() && matches!(end, FeedEnd::Incomplete { .. }), "{end}");
             assert!(watched.work.latest().is_fresh(), "{:?}", watched.work.latest());
+        }
+    }
+}
+
+/// R3: whoever answers 401 after a redirect to another port was sent no credential, so it has refused none.
+#[tokio::test(start_paused = true)]
+async fn r3_a_credential_that_was_not_sent_is_not_refused() {
+    for service in services() {
+        let rig = Rig::new();
+        let away = Reply::status(302).header("location", "http://ci.example:8080/elsewhere");
+        rig.ci.replies("/elsewhere", [Reply::status(401)]);
+        rig.ci.replies(service.path, [away]);
+        rig.ci.replies("/log", [Reply::status(302).header("location", "http://ci.example:8080/elsewhere")]);
+        let token = || Credential::bearer("t").unwrap();
+        let watched = Watched::new(service.profile, rig.get(service.path).credential(token()));
+        let log = rig.get("/log").credential(token()).log(LogKind::Whole, feed::Settings::default()).unwrap();
+        watched.doubts(|cause| matches!(cause, Cause::Misdirected { .. })).await;
+        pass(seconds(120)).await;
+        assert!(
+            matches!(watched.work.latest().cause(), Some(Cause::Misdirected { .. })),
+            "{:?}",
+            watched.work.latest()
+        );
+        let state = log.state().latest();
+        assert!(matches!(state.last().map(|state| &**state), Some(feed::FeedState::Stale { .. })), "{state:?}");
+        assert!(rig.ci.asked("/elsewhere").iter().all(|asked| asked.header("authorization").is_none()));
+    }
+}
+
+/// What an answer can be beside a whole value of the right kind.
+fn odd(service: &Service) -> [(&'static str, Reply); 22] {
+    let whole = serde_json::to_vec(&service.ok).unwrap();
+    let html = |status| Reply::status(status).header("content-type", "text/html").body("<html>");
+    let ok = || Reply::json(&service.ok);
+    [
+        ("empty", Reply::bytes("").header("content-type", "application/json")),
+        (
+            "part with the length of the part",
+            Reply::bytes(whole[..whole.len() - 1].to_vec()).header("content-type", "application/json"),
+        ),
+        ("cut", ok().cut(whole.len() - 1)),
+        ("stalled", ok().stalls(whole.len() - 1)),
+        ("longer than announced", ok().length(whole.len() - 1)),
+        ("chunked without its end", Reply::chunked([whole.clone()]).header("content-type", "application/json")),
+        ("two values", Reply::bytes([&*whole, &*whole].concat()).header("content-type", "application/json")),
+        ("no JSON", Reply::text("OK")),
+        ("null", Reply::json(json!(null))),
+        ("an empty object", Reply::json(json!({}))),
+        ("an unknown coding", ok().header("content-encoding", "br")),
+        ("not what it says", ok().header("content-encoding", "gzip")),
+        ("changed by a proxy", ok().with_status(203)),
+        ("accepted", ok().with_status(202)),
+        ("no content", Reply::status(204)),
+        ("a part", ok().with_status(206)),
+        ("unchanged, to whom did not ask", Reply::status(304)),
+        ("a redirect without a place", Reply::status(302)),
+        ("a circle", Reply::status(302).header("location", service.path)),
+        ("a value beside a failure", ok().with_status(500)),
+        ("of a proxy", html(407)),
+        ("no HTTP", Reply::raw("220 mail.example ESMTP\r\n")),
+    ]
+}
+
+/// R1, R3: nothing that an answer can be but a whole value of the right kind is taken for one, and none of it is an end.
+#[tokio::test(start_paused = true)]
+async fn r3_odd_answers_are_neither_values_nor_ends() {
+    let services = services();
+    // Each by one service: all go the same way.
+    for nth in 0..22 {
+        let service = &services[nth % services.len()];
+        let (name, reply) = odd(service)[nth].clone();
+        let rig = Rig::new();
+        rig.ci.replies(service.path, [reply.clone()]);
+        let watched = rig.watch(service.profile, service.path);
+        watched.doubts(|_| true).await;
+        pass(seconds(120)).await;
+        assert!(matches!(watched.work.latest(), Reading::Loading { .. }), "{name}: {:?}", watched.work.latest());
+
+        rig.ci.replies(service.path, [Reply::json(&service.running)]);
+        watched.state(|_| true).await;
+        rig.ci.replies(service.path, [reply]);
+        watched.doubts(|_| true).await;
+        pass(seconds(120)).await;
+        let latest = watched.work.latest();
+        assert!(
+            matches!(&latest, Reading::Stale { last, .. } if last.state == WorkState::Running),
+            "{name}: {latest:?}"
+        );
+        assert!(rig.ci.total() < 700, "{name}: {} requests in four minutes", rig.ci.total());
+
+        rig.ci.replies(service.path, [Reply::json(&service.failed)]);
+        watched.ends_once(WorkState::Failed).await;
+    }
+}
+
+/// R3: work that was seen is gone once the service says so for a second, and at once where it says that it is no more.
+#[tokio::test(start_paused = true)]
+async fn r3_work_that_is_deleted_is_gone() {
+    for service in services() {
+        for (status, longest) in [(404, 3), (410, 1)] {
+            let rig = Rig::new();
+            rig.ci.replies(service.path, [Reply::json(&service.running)]);
+            let watched = rig.watch(service.profile, service.path);
+            watched.state(|_| true).await;
+            rig.ci.replies(service.path, [Reply::status(status)]);
+            let before = rig.ci.total();
+            let e = watched.work.until(|work| work.state.is_terminal()).await.unwrap_err();
+            assert_eq!(e.end(), Some(End::Gone));
+            assert_eq!(e.last().last().unwrap().state, WorkState::Running);
+            let first = rig.ci.until(service.path, before + 1).await;
+            assert!(now() - first.at <= seconds(longest), "{:?}", now() - first.at);
+            pass(seconds(60)).await;
+            assert!(rig.ci.total() <= before + 3, "nothing is asked after the end");
         }
     }
 }

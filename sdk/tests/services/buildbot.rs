@@ -33,7 +33,10 @@ fn text(value: &Value) -> Reply {
 #[tokio::test(start_paused = true)]
 async fn r10_a_request_from_unclaimed_to_success() {
     let rig = Rig::new();
-    rig.ci.replies(REQUEST, [request(false, false, -1), request(false, true, -1), request(true, true, 1)].map(Reply::json));
+    rig.ci.replies(
+        REQUEST,
+        [request(false, false, -1), request(false, true, -1), request(true, true, 1)].map(Reply::json),
+    );
     let watched = rig.watch("buildbot", "/#/buildrequests/12");
     watched.ends_once(WorkState::Succeeded).await;
     assert_eq!(watched.seen(), ["loading ()", "unclaimed", "claimed", "warnings"]);
@@ -52,7 +55,11 @@ async fn r10_a_build_that_is_retried_is_no_end() {
     rig.ci.kill();
     pass(seconds(30)).await;
     rig.ci.replies(BUILD, [Reply::json(build(true, json!(5)))]);
-    rig.ci.replies(REQUEST, [request(false, false, -1), request(false, true, -1), request(false, true, -1), request(true, true, 2)].map(Reply::json));
+    rig.ci.replies(
+        REQUEST,
+        [request(false, false, -1), request(false, true, -1), request(false, true, -1), request(true, true, 2)]
+            .map(Reply::json),
+    );
     rig.ci.revive();
     watched.ends_once(WorkState::Failed).await;
     assert_eq!(watched.statuses(), ["building", "claimed", "unclaimed", "claimed", "failure"]);
@@ -113,7 +120,8 @@ const CONTENTS: &str = "/api/v2/logs/3/contents";
 
 /// A log of these lines on the channel for what a command prints.
 fn serve_log(rig: &Rig, reply: fn(&Value) -> Reply, lines: &[&str], complete: bool) {
-    let about = json!({"logs": [{"logid": 3, "num_lines": lines.len(), "complete": complete, "type": "s"}], "meta": {}});
+    let about =
+        json!({"logs": [{"logid": 3, "num_lines": lines.len(), "complete": complete, "type": "s"}], "meta": {}});
     rig.ci.on(ABOUT, move |_| reply(&about));
     let lines: Vec<String> = lines.iter().map(|line| format!("o{line}\n")).collect();
     rig.ci.on(CONTENTS, move |asked| {

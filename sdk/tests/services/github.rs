@@ -51,10 +51,7 @@ fn token(text: &str) -> Credential {
 #[tokio::test(start_paused = true)]
 async fn r10_a_run_from_queued_to_completed() {
     let rig = Rig::new();
-    rig.ci.replies(
-        RUN,
-        [run(0, "queued", None), run(1, "waiting", None), run(2, "in_progress", None), succeeded()],
-    );
+    rig.ci.replies(RUN, [run(0, "queued", None), run(1, "waiting", None), run(2, "in_progress", None), succeeded()]);
     let watched = watch(&rig);
     let parked = watched.state(|work| work.state == WorkState::Parked).await;
     assert_eq!((&*parked.status, parked.attempt), ("waiting", Some(1)));
@@ -71,7 +68,7 @@ async fn r3_completed_without_a_conclusion_is_unreadable() {
     let rig = Rig::new();
     rig.ci.replies(RUN, [running(), run(4, "completed", None), run(4, "completed", Some("failure"))]);
     let watched = watch(&rig);
-    assert_eq!(watched.doubts(|_| true).await, undecodable("expected a string at /conclusion, found null"));
+    assert_eq!(watched.doubts(|_| true).await, undecodable("expected a string at /conclusion, found none"));
     watched.ends_once(WorkState::Failed).await;
 }
 
@@ -92,14 +89,26 @@ async fn r10_a_second_attempt_is_followed_and_a_late_answer_of_the_first_is_not_
     assert_eq!(over.attempt, Some(1));
     rig.ci.replies(
         RUN,
-        [again(10, "queued", None), first(), again(11, "in_progress", None), first(), again(12, "completed", Some("success"))],
+        [
+            again(10, "queued", None),
+            first(),
+            again(11, "in_progress", None),
+            first(),
+            again(12, "completed", Some("success")),
+        ],
     );
     let over = watched.state(|work| work.state == WorkState::Succeeded).await;
     assert_eq!(over.attempt, Some(2));
     assert_eq!(
         watched.seen(),
         [
-            "loading ()", "in_progress", "failure", "queued", "stale (behind)", "in_progress", "stale (behind)",
+            "loading ()",
+            "in_progress",
+            "failure",
+            "queued",
+            "stale (behind)",
+            "in_progress",
+            "stale (behind)",
             "success"
         ]
     );
@@ -172,7 +181,8 @@ async fn r8_a_secondary_limit_is_no_refusal() {
     }));
     let limited = Arc::new(AtomicBool::new(false));
     let is_limited = Arc::clone(&limited);
-    rig.ci.on(RUN, move |_| if is_limited.load(Ordering::Relaxed) { limit.clone().with_status(403) } else { running() });
+    rig.ci
+        .on(RUN, move |_| if is_limited.load(Ordering::Relaxed) { limit.clone().with_status(403) } else { running() });
     let watched = Watched::new("github-actions", rig.get(PAGE).credential(token("t")));
     watched.state(|_| true).await;
     limited.store(true, Ordering::Relaxed);
@@ -238,7 +248,8 @@ async fn r3_a_token_is_rotated() {
     let rotated = Arc::new(AtomicBool::new(false));
     let (is_rotated, gives_rotated) = (Arc::clone(&rotated), Arc::clone(&rotated));
     rig.ci.on(RUN, move |asked| {
-        let (now, tag) = if is_rotated.load(Ordering::Relaxed) { ("Bearer new", "\"new\"") } else { ("Bearer old", "\"old\"") };
+        let (now, tag) =
+            if is_rotated.load(Ordering::Relaxed) { ("Bearer new", "\"new\"") } else { ("Bearer old", "\"old\"") };
         match (asked.header("authorization"), asked.header("if-none-match")) {
             (Some(token), _) if token != now => Reply::json(json!({"message": "Bad credentials"})).with_status(401),
             (Some(_), None) => running().header("etag", tag),
@@ -256,7 +267,8 @@ async fn r3_a_token_is_rotated() {
     rotated.store(true, Ordering::Relaxed);
     watched.doubts(|cause| *cause == Cause::Unauthorized).await;
     watched.shows(|reading| reading.is_fresh()).await;
-    let refused = rig.ci.asked(RUN).iter().rev().filter(|asked| asked.header("authorization") == Some("Bearer old")).count();
+    let refused =
+        rig.ci.asked(RUN).iter().rev().filter(|asked| asked.header("authorization") == Some("Bearer old")).count();
     pass(seconds(60)).await;
     let asked = rig.ci.asked(RUN);
     assert_eq!(asked.iter().filter(|asked| asked.header("authorization") == Some("Bearer old")).count(), refused);
@@ -315,7 +327,7 @@ async fn r8_a_log_keeps_to_a_secondary_limit() {
     let mut log = rig.get(LOGS).credential(token("t")).log(LogKind::AtEnd, feed::Settings::default()).unwrap();
     pass(seconds(600)).await;
     let asked = rig.ci.asked(LOGS).len();
-    assert!((2..=20).contains(&asked), "{asked} requests in ten minutes");
+    assert!((2..=30).contains(&asked), "{asked} requests in ten minutes");
     rig.ci.replies(LOGS, [Reply::text("one\n")]);
     assert_eq!(item(&mut log).await, "one\n");
 }

@@ -25,7 +25,8 @@ fn token() -> Credential {
 #[tokio::test(start_paused = true)]
 async fn r10_a_pipeline_from_created_to_success() {
     let rig = Rig::new();
-    let on_its_way = ["created", "waiting_for_resource", "preparing", "pending", "running", "manual", "running", "canceling"];
+    let on_its_way =
+        ["created", "waiting_for_resource", "preparing", "pending", "running", "manual", "running", "canceling"];
     let mut replies: Vec<Reply> = (0..).zip(on_its_way).map(|(minute, status)| pipeline(minute, status)).collect();
     replies.push(pipeline(20, "success"));
     rig.ci.replies(PIPELINE, replies);
@@ -35,7 +36,18 @@ async fn r10_a_pipeline_from_created_to_success() {
     watched.ends_once(WorkState::Succeeded).await;
     assert_eq!(
         watched.seen(),
-        ["loading ()", "created", "waiting_for_resource", "preparing", "pending", "running", "manual", "running", "canceling", "success"]
+        [
+            "loading ()",
+            "created",
+            "waiting_for_resource",
+            "preparing",
+            "pending",
+            "running",
+            "manual",
+            "running",
+            "canceling",
+            "success"
+        ]
     );
 }
 
@@ -112,7 +124,14 @@ async fn r6_a_trace_that_comes_whole() {
     let text = |text: &str| Reply::text(text).header("etag", format!("W/\"{}\"", text.len()));
     rig.ci.replies(
         TRACE,
-        [Reply::status(404), text("one\n"), Reply::status(502), text("one\ntwo\n").cut(6), text("one\ntwo\n"), text("one\ntwo\nthree\n")],
+        [
+            Reply::status(404),
+            text("one\n"),
+            Reply::status(502),
+            text("one\ntwo\n").cut(6),
+            text("one\ntwo\n"),
+            text("one\ntwo\nthree\n"),
+        ],
     );
     rig.ci.replies(PIPELINE, [pipeline(1, "running")]);
     let watched = Watched::new("gitlab", rig.get(PAGE).credential(token()));
@@ -138,8 +157,7 @@ async fn r6_a_trace_by_range() {
         let from: usize = range.trim_start_matches("bytes=").trim_end_matches('-').parse().unwrap();
         Reply::text(&whole[from..]).with_status(206).header("content-range", format!("bytes {from}-9/10"))
     });
-    let mut log =
-        rig.get(TRACE).log(LogKind::Bytes(Offsets::Range), feed::Settings::default()).unwrap();
+    let mut log = rig.get(TRACE).log(LogKind::Bytes(Offsets::Range), feed::Settings::default()).unwrap();
     assert_eq!(item(&mut log).await, "0123");
     assert_eq!(item(&mut log).await, "456789");
     log.finish();

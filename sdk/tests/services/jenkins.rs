@@ -60,7 +60,10 @@ async fn r3_an_item_that_was_forgotten_leads_to_its_build() {
     watched.state(|_| true).await;
     pass(seconds(300)).await;
     rig.ci.replies(ITEM, [Reply::status(404)]);
-    rig.ci.replies(SEARCH, [Reply::json(json!({"builds": [{"number": 8, "queueId": 44}, {"number": 7, "queueId": 41}]}))]);
+    rig.ci.replies(
+        SEARCH,
+        [Reply::json(json!({"builds": [{"number": 8, "queueId": 44}, {"number": 7, "queueId": 41}]}))],
+    );
     rig.ci.replies(BUILD, [running(), build(false, json!("SUCCESS"))]);
     watched.ends_once(WorkState::Succeeded).await;
     assert_eq!(rig.ci.asked(SEARCH).len(), 1);
@@ -114,7 +117,10 @@ async fn r10_an_item_is_canceled_in_the_queue() {
 async fn r1_a_restart_in_mid_build() {
     let rig = Rig::new();
     rig.ci.replies(BUILD, [running()]);
-    let watched = Watched::new("jenkins", rig.get("/job/a/job/b/7/console").credential(Credential::basic("ci", "api-token").unwrap()));
+    let watched = Watched::new(
+        "jenkins",
+        rig.get("/job/a/job/b/7/console").credential(Credential::basic("ci", "api-token").unwrap()),
+    );
     watched.state(|_| true).await;
     rig.ci.kill();
     watched.doubts(|cause| matches!(cause, Cause::Unreachable { .. } | Cause::Dropped { .. })).await;
@@ -139,7 +145,17 @@ async fn r1_a_restart_in_mid_build() {
 #[tokio::test(start_paused = true)]
 async fn r3_a_single_404_after_a_restart_is_no_end() {
     let rig = Rig::new();
-    rig.ci.replies(BUILD, [running(), Reply::status(404), Reply::status(503), Reply::status(404), running(), build(false, json!("ABORTED"))]);
+    rig.ci.replies(
+        BUILD,
+        [
+            running(),
+            Reply::status(404),
+            Reply::status(503),
+            Reply::status(404),
+            running(),
+            build(false, json!("ABORTED")),
+        ],
+    );
     let watched = rig.watch("jenkins", "/job/a/job/b/7/");
     watched.ends_once(WorkState::Canceled).await;
     assert!(watched.seen().contains(&"stale (not visible yet)".into()), "{:?}", watched.seen());
