@@ -86,19 +86,25 @@ async fn r3_an_item_that_is_nowhere_is_gone() {
     assert_eq!(watched.seen(), ["loading ()", "waiting", "stale (not visible yet)", "ended (Gone)"]);
 }
 
-/// R3: whatever was not known while the controller could not be asked does not count for the grace.
+/// R3: whatever was not known while the controller could not be asked does not count for the grace, in whatever way it
+/// could not be asked.
 #[tokio::test(start_paused = true)]
 async fn r3_an_outage_is_no_absence() {
-    let rig = Rig::new();
-    rig.ci.replies(ITEM, [started()]);
-    rig.ci.replies(BUILD, [Reply::status(404), Reply::status(503)]);
-    let watched = rig.watch("jenkins", "/queue/item/41/");
-    rig.ci.until(BUILD, 2).await;
-    rig.ci.kill();
-    pass(seconds(60)).await;
-    rig.ci.replies(BUILD, [Reply::status(404), Reply::status(404), running(), build(false, json!("SUCCESS"))]);
-    rig.ci.revive();
-    watched.ends_once(WorkState::Succeeded).await;
+    for outage in [None, Some(Reply::status(503)), Some(Reply::close()), Some(Reply::hang())] {
+        let rig = Rig::new();
+        rig.ci.replies(ITEM, [started()]);
+        rig.ci.replies(BUILD, [Reply::status(404)]);
+        let watched = rig.watch("jenkins", "/queue/item/41/");
+        watched.doubts(|cause| *cause == Cause::NotYetVisible).await;
+        match outage {
+            None => rig.ci.kill(),
+            Some(reply) => rig.ci.replies(BUILD, [reply]),
+        }
+        pass(seconds(60)).await;
+        rig.ci.replies(BUILD, [Reply::status(404), Reply::status(404), running(), build(false, json!("SUCCESS"))]);
+        rig.ci.revive();
+        watched.ends_once(WorkState::Succeeded).await;
+    }
 }
 
 /// R10: an item that is canceled in the queue never becomes a build.
