@@ -11,9 +11,10 @@ use url::Url;
 
 use super::answer::{self, Asked, Expected, Judgement};
 use super::decode::Decoder;
-use super::exchange::{self, Connection, Failure, FailureKind};
+use super::exchange::{self, Connection, Failure, FailureKind, Progress};
 use super::feed::{FeedAsk, Fetch, FetchError, Fetched, Form};
 use super::poll;
+use super::poller::beginning;
 use super::requester::{Allowed, Ask, Requester, Sent, Wish};
 use crate::credential::{Refusals, Scope, Unheld, Verdict};
 use crate::error::{Cause, Phase};
@@ -53,7 +54,7 @@ impl Fetcher {
         let mut asked = Asked::new(expected, allowed.held.generation).along(&sent.trail);
         asked.ranged = ask.headers.contains_key(::http::header::RANGE);
         asked.validated = ask.headers.contains_key(::http::header::IF_NONE_MATCH);
-        self.judged(allowed, sent, asked)
+        self.judged(allowed, sent, asked, &ask.progress).await
     }
 
     async fn allowed(&self, url: &Url) -> Result<Box<Allowed>, FetchError> {
@@ -91,7 +92,13 @@ impl Fetcher {
     }
 
     /// What the feed is to see: an answer about its resource, or why there is none.
-    fn judged(&self, allowed: Box<Allowed>, sent: Sent, asked: Asked) -> Result<Fetched, FetchError> {
+    async fn judged(
+        &self,
+        allowed: Box<Allowed>,
+        mut sent: Sent,
+        asked: Asked,
+        progress: &Progress,
+    ) -> Result<Fetched, FetchError> {
         let status = sent.answer.status;
         let retry_after = sent.told.wait();
         let failed = |cause| {
@@ -113,6 +120,16 @@ impl Fetcher {
                     Verdict::Again => Err(failed(Cause::Unauthorized)),
                     Verdict::Denied => Err(FetchError::denied(Cause::Unauthorized)),
                 }
+            }
+            Judgement::Given(poll::Answer::Refused(_)) => {
+                // Some say only in the body that it is for the rate, which all share who have the credential (R8).
+                if answer::speaks_of_rate(&beginning(&mut sent.answer, progress).await) {
+                    sent.told.throttled = true;
+                    allowed.told(&sent.told);
+                    let retry_after = retry_after.unwrap_or_default();
+                    return Err(failed(Cause::RateLimited { retry_after }));
+                }
+                Ok(fetched(Some(allowed), sent, None))
             }
             Judgement::Given(poll::Answer::Unserved(cause)) if status != StatusCode::RANGE_NOT_SATISFIABLE => {
                 Err(failed(cause))
@@ -139,12 +156,11 @@ impl Fetch for Fetcher {
 fn fetched(allowed: Option<Box<Allowed>>, sent: Sent, decoder: Option<Decoder>) -> Fetched {
     let Sent { answer, told, trail, .. } = sent;
     let (status, version, mut headers) = (answer.status, answer.version, answer.headers.clone());
-    let url = trail.url().clone();
     if decoder.is_some() && headers.remove(CONTENT_ENCODING).is_some() {
         headers.remove(CONTENT_LENGTH); // of what was sent
     }
     let body = body(allowed, answer, decoder);
-    Fetched::new(exchange::Answer::new(status, version, headers, body), told, url)
+    Fetched::new(exchange::Answer::new(status, version, headers, body), told, trail.url().clone())
 }
 
 fn body(

@@ -22,6 +22,9 @@ pub(crate) trait Guide<T>: Send {
 
     /// What an answer comes down to; `value` is there with [`Answer::Value`].
     fn judge(&mut self, now: Now, answer: Answer, value: Option<&T>) -> Guided;
+
+    /// A request came to no answer.
+    fn unanswered(&mut self, now: Now);
 }
 
 /// What an answer came down to.

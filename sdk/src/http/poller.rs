@@ -243,6 +243,7 @@ impl<T: Send + Sync + 'static> Poller<T> {
             Err((cause, again)) => {
                 drop(allowed);
                 self.query.clear();
+                self.unanswered();
                 self.tell(Event::Failed { cause, again });
             }
             Ok(got) => {
@@ -312,6 +313,13 @@ impl<T: Send + Sync + 'static> Poller<T> {
         }
     }
 
+    /// A request came to no answer.
+    fn unanswered(&mut self) {
+        if let Some(guide) = &mut self.guide {
+            guide.unanswered(self.env.now());
+        }
+    }
+
     /// R3: what the answer says about the credential.
     fn judge_credential(&mut self, allowed: &Allowed, status: Option<StatusCode>, answer: &Answer) {
         match answer {
@@ -365,6 +373,7 @@ impl<T: Send + Sync + 'static> Poller<T> {
                 Action::Abort => {
                     self.flight = None;
                     self.query.clear();
+                    self.unanswered();
                 }
                 Action::Scheduled(next) => {
                     let status = self.status.map(|status| status.as_u16());
@@ -532,7 +541,7 @@ async fn whole(answer: &mut exchange::Answer, progress: &Progress) -> Result<Byt
 }
 
 /// The beginning of a body, as far as it comes.
-async fn beginning(answer: &mut exchange::Answer, progress: &Progress) -> Vec<u8> {
+pub(super) async fn beginning(answer: &mut exchange::Answer, progress: &Progress) -> Vec<u8> {
     let mut body = Vec::new();
     progress.begins(Phase::Idle);
     while body.len() < ERROR_BODY

@@ -119,7 +119,7 @@ pub(super) struct Ask {
 pub(super) struct Sent {
     pub(super) answer: exchange::Answer,
     pub(super) told: Told,
-    /// Where it came from.
+    /// The way to where it came from.
     pub(super) trail: Trail,
     /// Whether the service was asked to compare.
     pub(super) validated: bool,

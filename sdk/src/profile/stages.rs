@@ -15,10 +15,13 @@ use crate::machine::{Actions, Machine, Monotonic, Now};
 /// How often a service may lead on to another stage at once, without a value in between.
 const HASTE: u8 = 4;
 
+/// Nothing confirms what is shown, and nothing ends (R3, R5).
+const NOT_YET_VISIBLE: Action = Action::Take(Answer::Unserved(Cause::NotYetVisible));
+
 /// Follows a piece of work through the stages of its service, and through its attempts.
 ///
-/// The driver reads [`url`](Self::url). It hands each body to [`read`](Self::read), and what that gives, or a 404 or 410,
-/// to the machine; the machine says what the answer comes down to for the machine of the polled read
+/// The driver reads [`url`](Self::url). It hands each body to [`read`](Self::read), and what that gives, a 404 or 410, or
+/// that there was no answer of use, to the machine; the machine says what the answer comes down to for the machine of the polled read
 /// ([`poll::Answer`](Answer)), and whether another address is read from now on. Whatever a body says, the origin stays.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Stages {
@@ -50,6 +53,8 @@ pub enum Event {
     Absent,
     /// The resource is no more: 410.
     Gone,
+    /// The service could not be asked, or its answer says nothing of the work: what is absent must be missed anew.
+    Unanswered,
 }
 
 /// What is to be done.
@@ -106,7 +111,7 @@ impl Stages {
     ///
     /// # Errors
     /// As [`Profile::read`]: [`Unread::Absent`] is an [`Event::Absent`]; anything else goes to the machine of the read as
-    /// [`Unread::answer`], and not to this one.
+    /// [`Unread::answer`], and is [`Event::Unanswered`] here.
     pub fn read(&self, body: &Value) -> Result<Work, Unread> {
         self.profile.read_at(&self.here.stage, &self.here.bound, body)
     }
@@ -180,18 +185,18 @@ impl Stages {
             }
             let turn = self.turn(*missed, false);
             self.seen = true;
-            return vec![Action::Take(Answer::Nothing), turn];
+            return vec![NOT_YET_VISIBLE, turn];
         }
         let stand_in = self.stage().and_then(|stage| stage.missing.clone());
         if let Some(stand_in) = stand_in.and_then(|stage| self.located(&stage, &Bindings::default())) {
             let missed = Box::new(self.here.clone());
             let turn = self.turn(stand_in, true);
             self.missed = Some(missed);
-            return vec![Action::Take(Answer::Nothing), turn];
+            return vec![NOT_YET_VISIBLE, turn];
         }
         let answer = match (self.moved, self.seen) {
             // The stage before named it, so it is there, or will be (FC-14).
-            (true, false) if !over => Answer::Unserved(Cause::NotYetVisible),
+            (true, false) if !over => return vec![NOT_YET_VISIBLE],
             (true, false) => Answer::Gone,
             // The machine of the read knows whether it was seen, and since when it is not there.
             (true, true) | (false, _) => Answer::Absent,
@@ -245,6 +250,11 @@ impl Machine for Stages {
             Event::Read(work) => self.on_read(&work),
             Event::Absent => self.on_absent(now),
             Event::Gone => self.on_gone(now),
+            Event::Unanswered => {
+                // While the service cannot be asked, nobody says that the work is not there (R3).
+                self.absent_since = None;
+                Actions::new()
+            }
         }
     }
 

@@ -104,15 +104,13 @@ impl Guide<Work> for Followed {
             (Answer::Value(_), Some(work)) => Event::Read(Arc::new(work.clone())),
             (Answer::Absent, _) => Event::Absent,
             (Answer::Gone, _) => Event::Gone,
-            (
-                Answer::Value(_)
-                | Answer::Same
-                | Answer::Unchanged
-                | Answer::Nothing
-                | Answer::Refused(_)
-                | Answer::Unserved(_),
-                _,
-            ) => return Guided { answer, turn: None },
+            (Answer::Refused(_) | Answer::Unserved(_), _) => {
+                self.unanswered(now);
+                return Guided { answer, turn: None };
+            }
+            (Answer::Value(_) | Answer::Same | Answer::Unchanged | Answer::Nothing, _) => {
+                return Guided { answer, turn: None };
+            }
         };
         let mut guided =
             Guided { answer: Answer::Unserved(Cause::Undecodable { detail: "expected a stage".into() }), turn: None };
@@ -125,6 +123,10 @@ impl Guide<Work> for Followed {
             }
         }
         guided
+    }
+
+    fn unanswered(&mut self, now: Now) {
+        self.stages.on_event(now, Event::Unanswered);
     }
 }
 
