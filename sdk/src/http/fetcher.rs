@@ -187,10 +187,8 @@ fn body(
 }
 
 fn malformed(cause: &Cause) -> Failure {
-    match cause {
-        Cause::Dropped { .. } => Failure::new(FailureKind::Incomplete, cause.to_string()),
-        _ => Failure::new(FailureKind::Malformed, cause.to_string()),
-    }
+    let cut = matches!(cause, Cause::Dropped { .. });
+    Failure::new(if cut { FailureKind::Incomplete } else { FailureKind::Malformed }, cause.to_string())
 }
 
 fn joined(mut pieces: Vec<Bytes>) -> Bytes {
