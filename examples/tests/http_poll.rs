@@ -405,7 +405,7 @@ fn r10_each_profile_knows_its_service() {
     let pipeline = |status: &str| json!({ "id": 9, "status": status, "updated_at": "2026-01-02T03:04:05.000Z" });
     let github = "/repos/o/r/actions/runs/1";
     let gitlab = "/api/v4/projects/2/pipelines/9";
-    for (profile, path, body, code) in [
+    let watches = [
         ("buildbot", "/api/v2/buildrequests/5", request(true, 0), 0),
         ("buildbot", "/api/v2/buildrequests/5", request(true, 2), 1),
         ("buildbot", "/api/v2/buildrequests/5", request(true, 6), 6),
@@ -423,11 +423,15 @@ fn r10_each_profile_knows_its_service() {
         ("jenkins", "/job/j/3/api/json", build(json!("UNSTABLE"), false), 1),
         ("jenkins", "/job/j/3/api/json", build(json!("ABORTED"), false), 6),
         ("jenkins", "/job/j/3/api/json", build(json!("SUCCESS"), true), 3),
-    ] {
+    ];
+    let watches = watches.map(|(profile, path, body, code)| {
         let service = Service::replies([Reply::json(&body)]);
-        let url = service.url(path);
-        let ended = watched(&["--url", &url, "--profile", profile, "--on-parked=exit", "--timeout", "2s"]);
-        assert_eq!((ended.code, ended.stderr.as_str()), (Some(code), ""), "{profile} {body}: {:#?}", ended.lines);
+        let args = ["--url", &service.url(path), "--profile", profile, "--on-parked=exit", "--timeout", "3s"];
+        (format!("{profile} {body}"), Watch::start(&args), code)
+    });
+    for (what, watch, code) in watches {
+        let ended = watch.end();
+        assert_eq!((ended.code, ended.stderr.as_str()), (Some(code), ""), "{what}: {:#?}", ended.lines);
     }
     let service = Service::replies([Reply::json(pipeline("manual"))]);
     let ended = watched(&["--url", &service.url(gitlab), "--profile", "gitlab", "--timeout", "1s"]).with(3);
