@@ -483,10 +483,7 @@ fn what_a_service_says_is_printed_harmless_and_short() {
             assert_eq!(ended.events().last().unwrap()["body"], body);
         }
     }
-    let directory = tempfile::tempdir().unwrap();
-    let file = directory.path().join("profile.toml");
-    std::fs::write(&file, "\"\\u001b[2J::error::x\" = 1").unwrap();
-    let ended = watched(&["--url", &service.url("/"), "--profile", file.to_str().unwrap()]);
+    let ended = watched(&["--url", &service.url("/"), "--profile", "\u{1b}[2J\n::error::x"]);
     assert!(ended.code == Some(2) && !ended.stderr.contains('\u{1b}') && !ended.stderr.contains("::"), "{ended:?}");
     let huge = json!({ "status": "completed", "conclusion": "success", "log": "x".repeat(1 << 20) }).to_string();
     let service = Service::replies([Reply::json(&huge)]);
