@@ -156,10 +156,11 @@ impl Buildbot {
         body
     }
 
-    /// How many requests of a user agent the master has logged.
+    /// How many requests of a user agent to its interface the master has logged; a stream is none.
     pub fn requests_of(&self, agent: &str) -> usize {
         let log = std::fs::read_to_string(self.directory.path().join("master/http.log")).unwrap();
-        log.lines().filter(|line| line.contains(&format!("\"{agent}\""))).count()
+        let agent = format!("\"{agent}\"");
+        log.lines().filter(|line| line.contains("\"GET /api/v2/") && line.contains(&agent)).count()
     }
 
     async fn try_builds(&self, request: u64) -> Option<Vec<Value>> {

@@ -79,6 +79,11 @@ impl Recorded {
         self.0.last().and_then(|(_, reading)| reading.last()).unwrap()
     }
 
+    /// When the verdict was known.
+    pub fn over(&self) -> Instant {
+        self.0.last().unwrap().0
+    }
+
     /// The outage that began at `killed`, and the only one. Nothing before its end was a verdict.
     pub fn outage(&self, killed: Instant) -> Outage {
         let stale = self.0.iter().position(|(_, reading)| matches!(reading, Reading::Stale { .. })).unwrap();
