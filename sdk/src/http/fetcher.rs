@@ -53,6 +53,7 @@ impl Fetcher {
         let mut asked = Asked::new(expected, allowed.held.generation);
         asked.ranged = ask.headers.contains_key(::http::header::RANGE);
         asked.validated = ask.headers.contains_key(::http::header::IF_NONE_MATCH);
+        asked.held = true; // 204 is the feed's to judge
         asked.elsewhere = sent.elsewhere;
         self.judged(allowed, sent, asked)
     }

@@ -109,6 +109,7 @@ fn r7_each_phase_is_bounded_by_five_seconds() {
 fn it_is_up_with_the_confirmation() {
     let mut rig = Rig::new(Config { confirms: true, ..Config::default() });
     rig.open();
+    rig.on(Event::Tick);
     assert_eq!(rig.on(Event::Message), []);
     assert!(!rig.link.is_attached());
     assert_eq!(rig.on(Event::Confirmed), [Action::Attached]);

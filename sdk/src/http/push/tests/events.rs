@@ -116,10 +116,10 @@ async fn fc_19_empty_streams_are_no_loop() {
     assert!((200..450).contains(&asked), "{asked}");
     assert!(looks <= 601, "{looks}");
     site.set(2);
-    shows(&read, 2, 10 * SECOND).await;
+    shows(&read, 2, 31 * SECOND).await;
 }
 
-/// R5: a stream that is silent for longer than it may is asked for anew, and each time the read looks.
+/// R7: a stream that is silent for longer than it may is asked for anew, and each time the read looks.
 #[tokio::test(start_paused = true)]
 async fn r7_a_silent_stream_is_asked_for_anew() {
     let site = Site::new();
