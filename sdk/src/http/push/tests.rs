@@ -86,6 +86,7 @@ type Peer = WebSocketStream<Box<dyn Io>>;
 async fn accepted(listener: &mut Listener) -> (Peer, HeaderMap) {
     let io = listener.accept().await.unwrap();
     let mut headers = HeaderMap::new();
+    #[expect(clippy::result_large_err, reason = "the callback's type is the library's")]
     let look = |request: &Request, response: Response| {
         headers = request.headers().clone();
         Ok(response)
@@ -98,6 +99,7 @@ async fn accepted(listener: &mut Listener) -> (Peer, HeaderMap) {
 async fn refused(listener: &mut Listener, status: u16, headers: &[(&str, &str)]) -> HeaderMap {
     let io = listener.accept().await.unwrap();
     let mut asked = HeaderMap::new();
+    #[expect(clippy::result_large_err, reason = "the callback's type is the library's")]
     let look = |request: &Request, _: Response| -> Result<Response, ErrorResponse> {
         asked = request.headers().clone();
         let mut response = ErrorResponse::new(None);

@@ -1,6 +1,7 @@
 //! Server-sent events beside a read.
 
 use super::*;
+use crate::http::pacing::Limits;
 
 const EVENTS: &str = "http://ci.example/events";
 
@@ -165,8 +166,7 @@ async fn r8_open_streams_hold_no_place_of_the_budget() {
     ci.replies("/run", [Reply::json(json!({ "n": 1 }))]);
     let (reply, _handle) = stream();
     ci.replies("/events", [reply]);
-    let mut limits = crate::http::pacing::Limits::default();
-    limits.in_flight = 2;
+    let limits = Limits { in_flight: 2, ..Limits::default() };
     let agent = Agent::builder().exchange(SimulatedExchange::new(net)).limits(limits).env(env(6)).build().unwrap();
     let reads: Vec<_> = (0..5).map(|_| agent.get(RUN).push(Push::events(EVENTS)).observe::<Value>().unwrap()).collect();
     for read in &reads {

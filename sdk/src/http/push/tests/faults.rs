@@ -1,6 +1,7 @@
 //! WebSockets that fail in every way: the read stays right, and the stream comes back.
 
 use super::*;
+use crate::http::pacing::Limits;
 use crate::transport::Network;
 use futures::future::BoxFuture;
 
@@ -359,8 +360,7 @@ async fn r6_a_message_that_is_too_long_ends_the_link_only() {
 async fn r8_an_open_stream_holds_no_place_of_the_budget() {
     let site = Site::new();
     let mut listener = site.sockets.listen(HOST);
-    let mut limits = crate::http::pacing::Limits::default();
-    limits.in_flight = 1;
+    let limits = Limits { in_flight: 1, ..Limits::default() };
     let rest = site_net(&site);
     let exchange = SimulatedExchange::new(rest);
     let agent = Agent::builder().exchange(exchange).network(site.sockets.clone()).limits(limits).env(env(6));
