@@ -224,6 +224,13 @@ impl Granted {
     }
 }
 
+impl Granted {
+    /// It never reached the service.
+    pub(crate) fn unsent(&self) {
+        self.budget.pace.tell(Event::Unsent(self.ticket));
+    }
+}
+
 impl Drop for Granted {
     fn drop(&mut self) {
         self.budget.pace.tell(Event::Ended(self.ticket));
@@ -285,7 +292,7 @@ impl Paced {
 
     fn tell(&self, event: Event) {
         let mut state = lock(&self.state);
-        if let Event::Ended(ticket) = &event {
+        if let Event::Ended(ticket) | Event::Unsent(ticket) = &event {
             state.seats.remove(ticket);
         }
         state.event(&self.env, event);

@@ -87,6 +87,11 @@ impl Progress {
         Self(None)
     }
 
+    /// Whether there is no connection yet, as far as somebody listens.
+    pub(super) fn is_connecting(&self) -> bool {
+        self.0.as_ref().is_some_and(|phase| matches!(*phase.borrow(), Phase::Resolve | Phase::Connect | Phase::Tls))
+    }
+
     /// `phase` begins: of [`Phase::Resolve`], [`Phase::Connect`], [`Phase::Tls`], [`Phase::Write`] and [`Phase::FirstByte`].
     pub fn begins(&self, phase: Phase) {
         if let Some(sender) = &self.0 {

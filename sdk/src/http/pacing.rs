@@ -18,6 +18,7 @@
 //! | a refusal with a time, after something was accepted | the same beside the hold, at first no more than that time |
 //! | answers that are not refused after that | a quarter less time with each; from 1.25 to 0.8 times what was last refused, for a minute, only 1/128 |
 //! | an answer to a request that was granted before a hold was known | may prolong the hold, never shortens it |
+//! | a request that never reached the service | it counts for nothing but [`Limits::spacing`]: whoever dials a service that is away finds it again as soon as another (R8) |
 //! | an answer that is no newer than the last one | may lower what remains, never raises it, until the reset |
 //!
 //! The end of every hold and window is put off by a time uniform in a tenth of its length, at most 1 s, so that processes
@@ -54,8 +55,8 @@ pub struct Pacing {
     grants: u64,
     /// When the newest was granted.
     last: Option<Monotonic>,
-    /// The time between grants of late.
-    interval: Option<Duration>,
+    /// Of those that may have reached the service.
+    sent: Sent,
     /// Until when a refusal asked to wait.
     hold: Option<Monotonic>,
     /// How many had been granted when the newest hold became known, until a later one is accepted.
@@ -75,7 +76,7 @@ impl Pacing {
             flights: Flights::default(),
             grants: 0,
             last: None,
-            interval: None,
+            sent: Sent::default(),
             hold: None,
             probing: None,
             windows: Windows::default(),
@@ -90,7 +91,7 @@ impl Pacing {
         // What is under way may turn out to have cost nothing.
         let due = self
             .paced(&Flights::default())
-            .filter(|due| due.since(self.last.unwrap_or_default()) > self.limits.most_spacing);
+            .filter(|due| due.since(self.sent.last.unwrap_or_default()) > self.limits.most_spacing);
         self.forbidden_until().max(due)
     }
 
@@ -130,6 +131,14 @@ impl Pacing {
         }
     }
 
+    fn unsent(&mut self, ticket: Ticket) {
+        if let Some(flight) = self.flights.0.remove(&ticket)
+            && flight.number == self.grants
+        {
+            self.sent = flight.before;
+        }
+    }
+
     fn told(&mut self, now: &Now, ticket: Ticket, told: &Told) {
         // The head of a request that is not known any more says no less, only nothing newer than what is known.
         let number = self.flights.0.get_mut(&ticket).map_or(0, |flight| {
@@ -145,7 +154,7 @@ impl Pacing {
             explained |= self.windows.take(now, number, self.grants, window, &self.flights);
         }
         if told.throttled && !explained {
-            let interval = self.interval.unwrap_or_default();
+            let interval = self.sent.interval.unwrap_or_default();
             // Who says for how long does not want more time than that between two.
             let interval = if asked.is_zero() { interval } else { interval.min(asked / 2) }.max(self.limits.spacing);
             self.refusals.refused(
@@ -173,7 +182,7 @@ impl Pacing {
     /// When the windows have a request due.
     fn paced(&self, flights: &Flights) -> Option<Monotonic> {
         let wanted = self.waiting.len() + self.flights.unanswered_after(0);
-        self.windows.due(self.last?, wanted, flights)
+        self.windows.due(self.sent.last?, wanted, flights)
     }
 
     /// When the next is granted, as far as time decides.
@@ -183,7 +192,7 @@ impl Pacing {
             return held;
         };
         let probe = self.probing.map_or(Duration::ZERO, |_| PROBE);
-        let refused = self.refusals.due(last).unwrap_or_default();
+        let refused = self.refusals.due(self.sent.last.unwrap_or_default()).unwrap_or_default();
         held.max(last + self.limits.spacing.max(probe)).max(refused).max(self.paced(&self.flights).unwrap_or_default())
     }
 
@@ -199,11 +208,10 @@ impl Pacing {
             && let Some(ticket) = self.waiting.pop_front()
         {
             self.grants += 1;
-            self.flights.0.insert(ticket, Flight { number: self.grants, told: false });
-            if let Some(last) = self.last.replace(now.instant) {
-                let interval = now.instant.since(last);
-                self.interval = Some(self.interval.map_or(interval, |before| before.saturating_add(interval) / 2));
-            }
+            let before = self.sent;
+            self.flights.0.insert(ticket, Flight { number: self.grants, told: false, before });
+            self.last = Some(now.instant);
+            self.sent = before.then(now.instant);
             actions.push(Action::Grant(ticket));
         }
         actions
@@ -221,6 +229,7 @@ impl Machine for Pacing {
         match event {
             Event::Wanted(ticket) => self.wanted(ticket),
             Event::Ended(ticket) => self.ended(ticket),
+            Event::Unsent(ticket) => self.unsent(ticket),
             Event::Told(ticket, told) => self.told(&now, ticket, &told),
             Event::Tick => {}
         }
@@ -230,6 +239,25 @@ impl Machine for Pacing {
     fn deadline(&self) -> Option<Monotonic> {
         self.first()?;
         Some(if self.has_room() { self.due() } else { self.checked + RECHECK })
+    }
+}
+
+/// Grants, as the service may have seen them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+struct Sent {
+    /// When the newest was granted.
+    last: Option<Monotonic>,
+    /// The time between grants of late.
+    interval: Option<Duration>,
+}
+
+impl Sent {
+    fn then(self, now: Monotonic) -> Self {
+        let interval = self.last.map(|last| {
+            let interval = now.since(last);
+            self.interval.map_or(interval, |before| before.saturating_add(interval) / 2)
+        });
+        Self { last: Some(now), interval }
     }
 }
 
@@ -243,6 +271,8 @@ struct Flight {
     number: u64,
     /// Whether the head of its answer came.
     told: bool,
+    /// What the service may have seen before it.
+    before: Sent,
 }
 
 impl Flights {

@@ -82,7 +82,10 @@ impl Requester {
             request.headers = all;
             request.connection = connection;
             request.progress = progress.clone();
+            let on_the_way =
+                OnTheWay { granted: (!trail.is_redirected()).then_some(&allowed.granted), progress: &progress };
             let mut answer = self.agent.exchange.send(request).await.map_err(Unsent::Failed)?;
+            on_the_way.arrived();
             let told = Told::of(answer.status, &answer.headers, self.env().wall());
             if !trail.is_elsewhere() {
                 allowed.granted.told(&told);
@@ -91,6 +94,28 @@ impl Requester {
                 return Ok(Sent { answer, told, trail, validated });
             }
             drain(&mut answer).await;
+        }
+    }
+}
+
+/// A request without an answer. Dropped while it has no connection, it takes nothing of the service's rate.
+struct OnTheWay<'a> {
+    granted: Option<&'a Granted>,
+    progress: &'a Progress,
+}
+
+impl OnTheWay<'_> {
+    fn arrived(mut self) {
+        self.granted = None;
+    }
+}
+
+impl Drop for OnTheWay<'_> {
+    fn drop(&mut self) {
+        if let Some(granted) = self.granted
+            && self.progress.is_connecting()
+        {
+            granted.unsent();
         }
     }
 }

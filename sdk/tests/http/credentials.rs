@@ -1,5 +1,6 @@
 //! Credentials that expire, are refused, or cannot be had; and where they do not go.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use futures::FutureExt as _;
@@ -198,37 +199,62 @@ async fn a_redirect_within_the_origin_keeps_the_credential() {
     assert_eq!(world.ci.connections(), 1, "a redirect's body is read, and its connection used again");
 }
 
-/// An `ETag` belongs to the credential that it was given to: it is not sent with another one, and the other one's is
-/// learned even where the value is the same.
-#[tokio::test(start_paused = true)]
-async fn a_tag_belongs_to_its_credential() {
-    let (world, vault) = (World::new(), Vault::with("t1"));
-    let valid = Arc::new(Mutex::new("t1".to_owned()));
-    let now = Arc::clone(&valid);
+/// A service whose tags differ from token to token; `valid` are the tokens that it takes.
+fn tagging(world: &World, valid: impl Fn(&str) -> bool + Send + 'static) {
     world.ci.on("/run", move |asked| {
-        let valid = now.lock().unwrap().clone();
-        if asked.header("authorization") != Some(&*format!("Bearer {valid}")) {
-            return Reply::status(401);
-        }
-        let tag = format!("\"{valid}\"");
-        if asked.header("if-none-match") == Some(&*tag) {
-            Reply::status(304)
-        } else {
-            run("running").header("etag", tag)
+        let token = asked.header("authorization").unwrap().trim_start_matches("Bearer ").to_owned();
+        let tag = format!("\"{token}\"");
+        match asked.header("if-none-match") {
+            _ if !valid(&token) => Reply::status(401),
+            Some(named) if *named == tag => Reply::status(304),
+            _ => run("running").header("etag", tag),
         }
     });
-    let read = world.get("/run").pace(Pace::every(2 * SECOND)).credential(vault.clone()).observe::<Run>().unwrap();
-    world.ci.until("/run", 3).await;
-    "t2".clone_into(&mut valid.lock().unwrap());
-    vault.set(Some("t2"));
-    world.pass(MINUTE).await;
-    assert!(read.latest().is_fresh());
+}
+
+/// No tag went along with another token than its own. How many requests had none.
+fn untagged(world: &World) -> usize {
     let asked = world.ci.asked("/run");
     for asked in &asked {
         let (token, tag) = (asked.header("authorization").unwrap(), asked.header("if-none-match"));
         let own = format!("\"{}\"", token.trim_start_matches("Bearer "));
         assert!(tag.is_none() || tag == Some(&*own), "{tag:?} with {token}");
     }
-    let whole = asked.iter().filter(|asked| asked.header("if-none-match").is_none()).count();
-    assert_eq!(whole, 2, "one whole answer for each credential");
+    asked.iter().filter(|asked| asked.header("if-none-match").is_none()).count()
+}
+
+/// An `ETag` belongs to the credential that it was given to: it is not sent with another one, and the other one's is
+/// learned even where the value is the same.
+#[tokio::test(start_paused = true)]
+async fn a_tag_belongs_to_its_credential() {
+    // Refused, and then another one.
+    let (world, vault) = (World::new(), Vault::with("t1"));
+    let valid = Arc::new(Mutex::new("t1".to_owned()));
+    let now = Arc::clone(&valid);
+    tagging(&world, move |token| *now.lock().unwrap() == token);
+    let read = world.get("/run").pace(Pace::every(2 * SECOND)).credential(vault.clone()).observe::<Run>().unwrap();
+    world.ci.until("/run", 3).await;
+    "t2".clone_into(&mut valid.lock().unwrap());
+    vault.set(Some("t2"));
+    world.pass(MINUTE).await;
+    assert!(read.latest().is_fresh());
+    assert_eq!(untagged(&world), 2, "one whole answer for each credential");
+
+    // Another one in time.
+    let world = World::new();
+    tagging(&world, |_| true);
+    let minted = AtomicUsize::new(0);
+    let source = move || {
+        let token = format!("t{}", minted.fetch_add(1, Ordering::Relaxed));
+        async move { Ok(Credential::bearer(token)?.lasting(20 * SECOND)) }
+    };
+    let read = world.get("/run").pace(Pace::every(2 * SECOND)).credential(source).observe::<Run>().unwrap();
+    let seen = Record::of(&read);
+    world.pass(MINUTE).await;
+    let mut tokens: Vec<_> =
+        world.ci.asked("/run").iter().map(|asked| asked.header("authorization").unwrap().to_owned()).collect();
+    tokens.dedup();
+    assert!(tokens.len() > 2 && tokens.len() < 12, "{tokens:?}");
+    assert_eq!(untagged(&world), tokens.len(), "one whole answer for each credential");
+    assert!(seen.causes().is_empty());
 }

@@ -31,6 +31,26 @@ async fn fc_26_a_path_that_fell_silent_is_found_and_left() {
     assert_eq!((asked[0].connection, asked[1].connection, asked.len()), (1, 2, 2));
 }
 
+/// FC-26: what else is pooled is not trusted either: the next request is not written to another dead connection.
+#[tokio::test(start_paused = true)]
+async fn fc_26_a_pool_of_silent_connections_is_left_at_once() {
+    let world = World::new();
+    world.ci.replies("/run", [run("queued").after(SECOND)]);
+    let others: Vec<_> = (0..3).map(|_| world.get("/run").observe::<Run>().unwrap()).collect();
+    let read = world.get("/run").pace(Pace::every(20 * SECOND)).observe::<Run>().unwrap();
+    world.shows(&read, "queued", 3 * SECOND).await;
+    drop(others);
+    world.pass(2 * SECOND).await;
+    let open = world.ci.connections();
+    assert!(open > 1, "nothing else is pooled");
+    world.ci.replies("/run", [run("running")]);
+    world.net.silence("ci.example");
+    world.net.heal("ci.example");
+    doubted(&world.env, &read, 36 * SECOND, stalled(Phase::FirstByte, 15 * SECOND)).await;
+    world.shows(&read, "running", 500 * MILLI).await;
+    assert_eq!(world.ci.connections(), open + 1);
+}
+
 /// FC-26: while the path stays dark, each round is bounded, and the first one after it is light again succeeds.
 #[tokio::test(start_paused = true)]
 async fn fc_26_a_dark_path_is_dialed_until_it_is_light() {

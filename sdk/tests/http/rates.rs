@@ -1,6 +1,7 @@
 //! How often a service is asked, and how it says so itself.
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, UNIX_EPOCH};
 
 use outlast::env::WallClock as _;
@@ -227,6 +228,50 @@ async fn r8_reads_of_one_agent_share_a_budget() {
     assert!(within("/c") > 50, "another one: {}", within("/c"));
     world.shows(&b, "running", 5 * SECOND).await;
     assert!(c.latest().is_fresh());
+}
+
+/// R8: a service counts by who asks, not by the token of the hour: a token that was renewed has the budget of the old one.
+#[tokio::test(start_paused = true)]
+async fn r8_a_renewed_token_keeps_its_budget() {
+    let world = World::new();
+    let used_up = run("running").header("x-ratelimit-limit", 1).header("x-ratelimit-remaining", 0);
+    world.ci.replies("/run", [used_up.header("x-ratelimit-reset", 60), run("success")]);
+    let minted = AtomicUsize::new(0);
+    let source = move || {
+        let token = format!("t{}", minted.fetch_add(1, Ordering::Relaxed));
+        async move { Ok(Credential::bearer(token)?.lasting(2 * SECOND)) }
+    };
+    let read = world.get("/run").pace(Pace::every(5 * SECOND)).credential(source).observe::<Run>().unwrap();
+    world.shows(&read, "success", 2 * MINUTE).await;
+    let asked = world.ci.asked("/run");
+    assert_ne!(asked[0].header("authorization"), asked[1].header("authorization"));
+    assert!(asked[1].at - asked[0].at >= MINUTE, "after {:?}", asked[1].at - asked[0].at);
+}
+
+/// R8: dials of a service that is away take nothing of its rate: a read that was slowed down finds it again as soon as
+/// another, whether the address refuses or is dark.
+#[tokio::test(start_paused = true)]
+async fn r8_dials_of_a_service_that_is_away_take_nothing_of_its_rate() {
+    for dark in [false, true] {
+        let world = World::new();
+        let few = run("running").header("x-ratelimit-limit", 100).header("x-ratelimit-remaining", 4);
+        world.ci.replies("/run", [few.header("x-ratelimit-reset", 3_000)]);
+        let read = world.get("/run").observe::<Run>().unwrap();
+        world.shows(&read, "running", SECOND).await;
+        world.ci.kill();
+        if dark {
+            world.net.silence("ci.example");
+        }
+        // The next request is due after a quarter of an hour or so. Then it is an outage.
+        let away = |cause: &Cause| matches!(cause, Cause::Unreachable { .. } | Cause::Stalled { .. });
+        doubted(&world.env, &read, HOUR, away).await;
+        world.pass(MINUTE).await;
+        world.net.heal("ci.example");
+        world.ci.replies("/run", [run("success")]);
+        world.ci.revive();
+        world.shows(&read, "success", 10 * SECOND).await;
+        assert_eq!(world.ci.total(), 2);
+    }
 }
 
 /// R8: and they are not sent closer together than the budget permits, however many there are.

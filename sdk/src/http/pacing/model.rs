@@ -191,7 +191,7 @@ proptest! {
             let windows = if kind & 8 > 0 { vec![window] } else { Vec::new() };
             rig.tell(Event::Told(ticket, Told { retry_after, throttled: kind & 4 > 0, windows, ..Told::default() }));
             if kind & 1 > 0 {
-                rig.tell(Event::Ended(ticket));
+                rig.tell(if kind & 2 > 0 { Event::Ended(ticket) } else { Event::Unsent(ticket) });
             }
         }
     }

@@ -61,7 +61,7 @@ impl Rig {
             Event::Wanted(ticket) if self.waiting.contains(ticket) => {}
             Event::Wanted(ticket) if self.under_way.remove(ticket) => self.waiting.push_front(*ticket),
             Event::Wanted(ticket) => self.waiting.push_back(*ticket),
-            Event::Ended(ticket) => {
+            Event::Ended(ticket) | Event::Unsent(ticket) => {
                 self.waiting.retain(|waiting| waiting != ticket);
                 self.under_way.remove(ticket);
             }

@@ -411,6 +411,29 @@ fn no_more_are_under_way_than_the_bound_and_an_end_makes_room() {
     assert_eq!(rig.tell(Event::Ended(ticket(0))), [ticket(2)]);
 }
 
+/// R8: a request that never reached the service takes nothing of its rate, after a refusal and in a window that is nearly
+/// used up: the next one is due when it was before.
+#[test]
+fn r8_a_request_that_was_never_sent_counts_for_nothing() {
+    for told in [refusal(None), refusal(Some(SECOND * 20)), left(10, SECOND * 600)] {
+        let twice = |end: fn(Ticket) -> Event| {
+            let mut rig = rig();
+            for number in 0..3 {
+                exchange(&mut rig, number, Told::default());
+                rig.pass(SECOND * 10);
+            }
+            exchange(&mut rig, 3, told.clone());
+            let waited = wait(&mut rig, 4);
+            rig.tell(end(ticket(4)));
+            (waited, wait(&mut rig, 5))
+        };
+        let (waited, again) = twice(Event::Unsent);
+        assert!(waited > SECOND * 4 && again <= SECOND, "{waited:?}, then {again:?}");
+        let (_, again) = twice(Event::Ended);
+        assert!(again > SECOND * 4, "one that may have been sent counts: {again:?}");
+    }
+}
+
 #[test]
 fn a_ticket_given_back_unused_is_the_first_again() {
     let mut rig = rig();

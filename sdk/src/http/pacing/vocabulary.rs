@@ -43,6 +43,8 @@ pub enum Event {
     Wanted(Ticket),
     /// He does not any more, or the request that was granted has ended without a head.
     Ended(Ticket),
+    /// The request that was granted has ended and never reached the service: no connection could be made.
+    Unsent(Ticket),
     /// The head of a granted request's answer came. The request is still under way until it has `Ended`.
     Told(Ticket, Told),
     /// The machine's deadline passed.
