@@ -10,7 +10,11 @@ pub(crate) const HELP: &str = "\
 Submits a real build to a build farm, whose only server is killed in mid-build, and ends with the build's own verdict.
 
 Usage: build_poller [--json] [--fail]
-       build_poller --url URL ...  (watches a service of yours; see build_poller --url --help)
+
+It also watches a real service of yours by hand; build_poller --url --help says more of that:
+
+       build_poller --url URL --done EXPR [--ok EXPR] [--timeout D] ...
+       build_poller --url URL --profile PROFILE [--timeout D] ...
 
 Options:
   --json   print one JSON object per line instead of the live view

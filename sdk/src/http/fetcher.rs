@@ -1,6 +1,7 @@
 //! The requests of a feed: permitted, with the credential, redirected, judged and decoded as those of any read.
 
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use ::http::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_LENGTH};
 use ::http::{HeaderValue, StatusCode};
@@ -18,6 +19,9 @@ use super::poller::beginning;
 use super::requester::{Allowed, Ask, Requester, Sent, Wish};
 use crate::credential::{Refusals, Scope, Unheld, Verdict};
 use crate::error::{Cause, Phase};
+
+/// The least time before a stream beside a read is asked for again with a credential that it refused.
+const REFUSED: Duration = Duration::from_secs(1);
 
 /// Sends the requests of one feed. Cloning shares what was refused.
 #[derive(Clone)]
@@ -54,6 +58,7 @@ impl Fetcher {
         let mut asked = Asked::new(expected, allowed.held.generation).along(&sent.trail);
         asked.ranged = ask.headers.contains_key(::http::header::RANGE);
         asked.validated = ask.headers.contains_key(::http::header::IF_NONE_MATCH);
+        asked.held = true; // 204 is the feed's to judge
         self.judged(allowed, sent, asked, &ask.progress).await
     }
 
@@ -117,6 +122,11 @@ impl Fetcher {
                 self.requester.keeper.refused(&allowed.held, scope);
                 let mut refusals = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
                 match refusals.refused(self.requester.env().instant(), generation) {
+                    // The keeper spaces only the refusals that it counts.
+                    Verdict::Again if self.beside => {
+                        let delay = retry_after.unwrap_or_default().max(REFUSED);
+                        Err(FetchError::new(Cause::Unauthorized).retry_after(delay))
+                    }
                     Verdict::Again => Err(failed(Cause::Unauthorized)),
                     Verdict::Denied => Err(FetchError::denied(Cause::Unauthorized)),
                 }
@@ -187,10 +197,8 @@ fn body(
 }
 
 fn malformed(cause: &Cause) -> Failure {
-    match cause {
-        Cause::Dropped { .. } => Failure::new(FailureKind::Incomplete, cause.to_string()),
-        _ => Failure::new(FailureKind::Malformed, cause.to_string()),
-    }
+    let cut = matches!(cause, Cause::Dropped { .. });
+    Failure::new(if cut { FailureKind::Incomplete } else { FailureKind::Malformed }, cause.to_string())
 }
 
 fn joined(mut pieces: Vec<Bytes>) -> Bytes {

@@ -54,7 +54,6 @@ mod tests {
 
     use super::*;
     use crate::credential::{Credential, variable};
-    use crate::error::Error;
 
     fn origin(url: &str) -> Origin {
         url::Url::parse(url).unwrap().origin()
@@ -67,7 +66,7 @@ mod tests {
         let count = Arc::clone(&asked);
         let source: Arc<dyn Credentials> = Arc::new(move || {
             count.fetch_add(1, Ordering::Relaxed);
-            async { Ok::<_, Error>(Credential::bearer("t0ken")?) }
+            async { Credential::bearer("t0ken") }
         });
         let (keepers, env) = (Keepers::default(), crate::testing::env(1));
         let of = |url: &str| keepers.of(origin(url), &source, &env, Duration::from_secs(5));

@@ -85,7 +85,7 @@ impl Push {
         let opened = match self.kind {
             Kind::Events(events) => events.address().map(|url| {
                 let requester = beside(requester, &url, read);
-                Source::Events(Following::new(events, url, requester))
+                Source::Events(Box::new(Following::new(events, url, requester)))
             }),
             Kind::WebSocket(websocket) => websocket.address().map(|url| {
                 let requester = beside(requester, &url, read);
@@ -144,7 +144,7 @@ pub(super) struct Stream {
 }
 
 enum Source {
-    Events(Following),
+    Events(Box<Following>),
     WebSocket(Box<Dialing>),
     None,
 }

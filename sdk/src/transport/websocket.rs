@@ -55,6 +55,8 @@ pub(crate) struct Socket<S> {
     stream: WebSocketStream<Metered<S>>,
     queue: VecDeque<Message>,
     unflushed: bool,
+    /// Why nothing more can be written. What the peer said before that is still read: its close code most of all.
+    broken: Option<tungstenite::Error>,
     /// What was told of already.
     moved: Moved,
 }
@@ -64,7 +66,7 @@ where
     S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin,
 {
     pub(crate) fn new(stream: WebSocketStream<Metered<S>>) -> Self {
-        Self { stream, queue: VecDeque::new(), unflushed: false, moved: Moved::default() }
+        Self { stream, queue: VecDeque::new(), unflushed: false, broken: None, moved: Moved::default() }
     }
 
     /// Queues a text frame; [`next`](Self::next) hands it to the transport.
@@ -107,15 +109,20 @@ where
     }
 
     fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Received> {
-        if self.is_writing()
+        if self.broken.is_none()
+            && self.is_writing()
             && let Poll::Ready(written) = self.poll_write(cx)
         {
-            return Poll::Ready(match written {
-                Ok(()) => Received::Flushed,
-                Err(e) => ended(&e),
-            });
+            match written {
+                Ok(()) => return Poll::Ready(Received::Flushed),
+                Err(e) => self.broken = Some(e),
+            }
         }
-        Poll::Ready(match ready!(Pin::new(&mut self.stream).poll_next(cx)) {
+        let read = Pin::new(&mut self.stream).poll_next(cx);
+        if let (Some(e), Poll::Pending | Poll::Ready(None | Some(Err(_)))) = (&self.broken, &read) {
+            return Poll::Ready(ended(e));
+        }
+        Poll::Ready(match ready!(read) {
             Some(Ok(Message::Text(text))) => Received::Text(text),
             Some(Ok(Message::Pong(payload))) => {
                 Received::Pong(<[u8; 8]>::try_from(&*payload).ok().map(u64::from_be_bytes))

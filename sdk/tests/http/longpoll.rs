@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use http::HeaderMap;
 use outlast::error::Phase;
 use outlast::http::Page;
+use outlast::http::poll::Pace;
 use outlast::testing::Reply;
 use outlast::{Cause, End, Observable, Reading};
 use serde::Deserialize;
@@ -136,6 +137,22 @@ async fn fc_19_a_long_poll_that_is_not_held_is_paced() {
     assert!(world.ci.total() <= 68, "{} in a minute", world.ci.total());
 }
 
+/// FC-19: one that is held for a shorter time than the pace goes on no sooner than the pace permits.
+#[tokio::test(start_paused = true)]
+async fn fc_19_a_short_long_poll_is_paced() {
+    let world = World::spaced(MILLI);
+    world.ci.on("/run", |asked| match asked.header("if-none-match") {
+        Some(_) => Reply::status(304).after(2 * SECOND),
+        None => run("running").header("etag", "\"1\""),
+    });
+    let get = world.get("/run").pace(Pace::every(10 * SECOND)).wait(2 * SECOND);
+    let read = get.observe::<Run>().unwrap();
+    world.ci.until("/run", 8).await;
+    let asked = world.ci.asked("/run");
+    assert!(asked.windows(2).all(|two| two[1].at - two[0].at >= 9 * SECOND));
+    assert!(read.latest().is_fresh());
+}
+
 /// FC-21, R4: the service restarts, counts from one again, and something changed while it was down. A cursor of its
 /// former life, which it would accept and stay silent on, is not sent.
 #[tokio::test(start_paused = true)]
@@ -161,16 +178,20 @@ async fn fc_21_a_service_that_restarts_and_counts_anew_is_read_whole() {
     }
 }
 
-/// FC-21: the same with a tag that the new life uses again, for another value.
+/// FC-21: the same with a tag that the new life uses again, for another value: after an outage it is not sent, whether the
+/// service held the request or is polled.
 #[tokio::test(start_paused = true)]
 async fn fc_21_a_tag_of_a_former_life_is_not_sent_after_an_outage() {
-    for down in [MILLI, 10 * SECOND] {
+    for (held, down) in [(true, MILLI), (true, 10 * SECOND), (false, 10 * SECOND)] {
         let world = World::new();
-        world.ci.on("/run", |asked| match asked.header("if-none-match") {
-            Some(_) => Reply::hang(),
+        world.ci.on("/run", move |asked| match asked.header("if-none-match") {
+            Some(_) if held => Reply::hang(),
+            Some(_) => Reply::status(304),
             None => run("running").header("etag", "\"1\""),
         });
-        let read = world.get("/run").wait(10 * MINUTE).observe::<Run>().unwrap();
+        let get = world.get("/run");
+        let get = if held { get.wait(10 * MINUTE) } else { get };
+        let read = get.observe::<Run>().unwrap();
         world.ci.until("/run", 2).await;
         world.pass(MINUTE).await;
         world.ci.kill();

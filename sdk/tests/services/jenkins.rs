@@ -47,7 +47,7 @@ async fn r10_an_item_becomes_a_build() {
     watched.ends_once(WorkState::Failed).await;
     assert_eq!(watched.seen(), ["loading ()", "waiting", "buildable", "left the queue", "in progress", "UNSTABLE"]);
     let (last, first) = (rig.ci.asked(ITEM).pop().unwrap(), rig.ci.until(BUILD, 1).await);
-    assert!(first.at - last.at < seconds(1), "the build is read at once: {:?}", first.at - last.at);
+    assert!(first.at - last.at < seconds(1) / 2, "the build is read at once: {:?}", first.at - last.at);
 }
 
 /// R3: an item is forgotten five minutes after it left the queue. Its build is looked for, and the read says meanwhile
@@ -96,13 +96,16 @@ async fn r3_an_outage_is_no_absence() {
         rig.ci.replies(BUILD, [Reply::status(404)]);
         let watched = rig.watch("jenkins", "/queue/item/41/");
         watched.doubts(|cause| *cause == Cause::NotYetVisible).await;
+        let is_killed = outage.is_none();
         match outage {
             None => rig.ci.kill(),
             Some(reply) => rig.ci.replies(BUILD, [reply]),
         }
         pass(seconds(60)).await;
         rig.ci.replies(BUILD, [Reply::status(404), Reply::status(404), running(), build(false, json!("SUCCESS"))]);
-        rig.ci.revive();
+        if is_killed {
+            rig.ci.revive();
+        }
         watched.ends_once(WorkState::Succeeded).await;
     }
 }

@@ -26,7 +26,12 @@ impl Rig {
     pub(crate) fn new() -> Self {
         let net = Net::new();
         let ci = Script::serve(&net, "ci.example");
-        let agent = Agent::builder().exchange(SimulatedExchange::new(net.clone())).env(env(7)).build().unwrap();
+        let agent = Agent::builder()
+            .exchange(SimulatedExchange::new(net.clone()))
+            .network(net.clone())
+            .env(env(7))
+            .build()
+            .unwrap();
         Self { net, ci, agent }
     }
 

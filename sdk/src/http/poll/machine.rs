@@ -245,6 +245,8 @@ impl Machine {
             Event::Detached(cause) => {
                 tracing::debug!(%cause, "the stream of events is down");
                 self.stream = Stream::Down;
+                // The service may have restarted, though no request has noticed (FC-21).
+                self.doubted |= matches!(cause, Cause::Dropped { .. } | Cause::Stalled { .. });
                 // What happened while it went down is told by nobody else; and not all look at one instant (FC-48).
                 self.urge(now, now.instant + now.jitter(self.least()), out);
             }

@@ -161,7 +161,7 @@ enum State {
     Wanting,
     Resolving { by: Monotonic },
     Dialing { rest: VecDeque<Arc<str>>, phase: Phase, by: Monotonic },
-    Open(Open),
+    Open(Box<Open>),
 }
 
 /// After the upgrade.
@@ -241,7 +241,7 @@ impl Link {
             actions.push(Action::Attached);
         }
         let liveness = Liveness::client(now, self.config.heartbeat, self.config.liveness);
-        State::Open(Open { liveness, since: now.instant, heard: false, confirm_by })
+        State::Open(Box::new(Open { liveness, since: now.instant, heard: false, confirm_by }))
     }
 
     /// The link is over. Only one that has proven healthy ends an outage (FC-49).
@@ -256,7 +256,7 @@ impl Link {
         }
     }
 
-    fn live(&mut self, now: &Now, mut open: Open, event: liveness::Event, actions: &mut Actions<Action>) -> State {
+    fn live(&mut self, now: &Now, mut open: Box<Open>, event: liveness::Event, actions: &mut Actions<Action>) -> State {
         let late = open.confirm_by.is_some_and(|by| by <= now.instant);
         if late {
             let cause = Cause::Stalled { phase: Phase::Welcome, bound: self.config.phase };
@@ -277,7 +277,7 @@ impl Link {
         State::Open(open)
     }
 
-    fn while_open(&mut self, now: &Now, mut open: Open, event: Event, actions: &mut Actions<Action>) -> State {
+    fn while_open(&mut self, now: &Now, mut open: Box<Open>, event: Event, actions: &mut Actions<Action>) -> State {
         match event {
             Event::Confirmed => {
                 if open.confirm_by.take().is_some() {
