@@ -21,7 +21,8 @@ use crate::observe::End;
 use crate::observe::machine::Shown;
 use crate::wire::{Cursor, Epoch};
 
-/// The least time between two requests for one reason, whatever the settings and the draw.
+/// The least time between two requests for one reason, whatever the settings and the draw. Only a pace of zero has none
+/// after a good answer.
 const LEAST: Duration = Duration::from_millis(10);
 
 /// The longest time that a service's hint is kept to: a mistyped one must not silence a read for good.
@@ -613,7 +614,9 @@ impl Machine {
                 (unchanged / pace.share.max(1)).min(pace.most).max(pace.least)
             }
         };
-        let interval = interval.saturating_sub(now.jitter(interval / 10)).max(LEAST);
+        // A pace of zero is the caller's own wish not to wait. What failed waits all the same (R8).
+        let least = if interval.is_zero() && pace.most.is_zero() { Duration::ZERO } else { LEAST };
+        let interval = interval.saturating_sub(now.jitter(interval / 10)).max(least);
         // What the service states is a floor that no jitter goes under.
         self.rest(now, now.instant + interval.max(holds), out);
     }
