@@ -4,13 +4,16 @@
 //! above it, so that another one, such as the simulated one of `outlast::testing`, needs nothing but bytes.
 
 use std::fmt;
-use std::sync::Arc;
+use std::future::poll_fn;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::Poll;
 
 use ::http::{HeaderMap, Method, StatusCode, Version};
 use bytes::Bytes;
 use futures::Stream;
 use futures::future::BoxFuture;
 use futures::stream::{BoxStream, StreamExt as _};
+use futures::task::AtomicWaker;
 use tokio::sync::watch;
 use url::Url;
 
@@ -73,13 +76,48 @@ pub enum Connection {
 
 /// Where an exchange says which phase begins, so that each can be bounded (R7).
 #[derive(Clone, Debug)]
-pub struct Progress(Option<Arc<watch::Sender<Phase>>>);
+pub struct Progress(Option<Listener>);
+
+#[derive(Clone, Debug)]
+enum Listener {
+    Watch(Arc<watch::Sender<Phase>>),
+    Own(Arc<Begun>),
+}
+
+/// The phase that began last and was not taken yet. For one listener; a small part of what a watch channel is.
+#[derive(Debug, Default)]
+struct Begun {
+    phase: Mutex<Option<Phase>>,
+    listener: AtomicWaker,
+}
+
+/// The listener to one request of this library's own.
+#[derive(Debug)]
+pub(super) struct Phases(Arc<Begun>);
+
+impl Phases {
+    /// The phase that begins next; of several the last. Cancel safe.
+    pub(super) async fn next(&mut self) -> Phase {
+        poll_fn(|cx| {
+            self.0.listener.register(cx.waker());
+            let begun = self.0.phase.lock().unwrap_or_else(PoisonError::into_inner).take();
+            begun.map_or(Poll::Pending, Poll::Ready)
+        })
+        .await
+    }
+}
 
 impl Progress {
     /// One that somebody listens to. It starts as [`Phase::FirstByte`], as on a connection that is there already.
     pub fn observed() -> (Self, watch::Receiver<Phase>) {
         let (sender, receiver) = watch::channel(Phase::FirstByte);
-        (Self(Some(Arc::new(sender))), receiver)
+        (Self(Some(Listener::Watch(Arc::new(sender)))), receiver)
+    }
+
+    /// The same for the reads of this library.
+    pub(super) fn listened() -> (Self, Phases) {
+        let begun = Arc::new(Begun::default());
+        (Self(Some(Listener::Own(Arc::clone(&begun)))), Phases(begun))
     }
 
     /// One that nobody listens to.
@@ -89,8 +127,13 @@ impl Progress {
 
     /// `phase` begins: of [`Phase::Resolve`], [`Phase::Connect`], [`Phase::Tls`], [`Phase::Write`] and [`Phase::FirstByte`].
     pub fn begins(&self, phase: Phase) {
-        if let Some(sender) = &self.0 {
-            sender.send_replace(phase);
+        match &self.0 {
+            Some(Listener::Watch(sender)) => drop(sender.send_replace(phase)),
+            Some(Listener::Own(begun)) => {
+                *begun.phase.lock().unwrap_or_else(PoisonError::into_inner) = Some(phase);
+                begun.listener.wake();
+            }
+            None => {}
         }
     }
 }

@@ -14,7 +14,7 @@ use url::Url;
 use super::agent::Agent;
 use super::answer::{self, Asked, Body, Expected, Judgement};
 use super::budgets::Budget;
-use super::exchange::{self, Connection, Progress};
+use super::exchange::{self, Connection, Phases, Progress};
 use super::get::{Look, Page};
 use super::guide::{Guide, Guided, Turn};
 use super::poll::{Action, Answer, Event, Machine, Marks, Settings};
@@ -55,13 +55,27 @@ pub(super) struct Parts<T> {
 }
 
 /// Starts to read. The task ends with its last observer, with an end of the read, or with the agent's runtime.
-pub(super) fn start<T: Send + Sync + 'static>(agent: &Agent, parts: Parts<T>) -> (Observable<T>, Observable<Look>) {
-    let (publisher, readings) = channel();
+pub(super) fn start<T: Send + Sync + 'static>(agent: &Agent, parts: Parts<T>) -> Observable<T> {
+    spawn(agent, parts, None)
+}
+
+/// The same, with what each look came to.
+pub(super) fn start_with_looks<T: Send + Sync + 'static>(
+    agent: &Agent,
+    parts: Parts<T>,
+) -> (Observable<T>, Observable<Look>) {
     let (looks, seen) = channel();
+    (spawn(agent, parts, Some(looks)), seen)
+}
+
+fn spawn<T: Send + Sync + 'static>(agent: &Agent, parts: Parts<T>, looks: Option<Publisher<Look>>) -> Observable<T> {
+    let (publisher, readings) = channel();
     let woke = agent.inner().woke.clone();
     let runtime = agent.inner().runtime.clone();
-    drop(runtime.spawn(Poller::new(parts, publisher, looks, woke).run()));
-    (readings, seen)
+    let mut poller = Poller::new(parts, publisher, looks, woke);
+    // Lent, because a future that owns it would hold it twice.
+    drop(runtime.spawn(async move { poller.run().await }));
+    readings
 }
 
 struct Poller<T> {
@@ -71,9 +85,13 @@ struct Poller<T> {
     expected: Expected,
     reader: Reader<T>,
     machine: Machine,
-    settings: Settings,
+    /// The longest interval.
+    most: Duration,
+    /// How long the service is asked to hold a request.
+    wait: Option<Duration>,
     publisher: Publisher<T>,
-    looks: Publisher<Look>,
+    /// If anybody wants to know.
+    looks: Option<Publisher<Look>>,
     alarm: Alarm,
     woke: watch::Receiver<u64>,
     push: Option<Box<push::Stream>>,
@@ -81,7 +99,7 @@ struct Poller<T> {
     allowed: Option<Box<Allowed>>,
     flight: Option<Flight<T>>,
     /// The value that was just decoded and its validator, until the machine says to show it.
-    taken: Option<(Arc<T>, Identity)>,
+    taken: Option<Taken<T>>,
     /// Of the value that is shown.
     shown: Identity,
     /// Where the next request continues.
@@ -94,10 +112,13 @@ struct Poller<T> {
     ended: bool,
 }
 
+/// A value, and by what it is known again.
+type Taken<T> = Box<(Arc<T>, Identity)>;
+
 /// By what a value is known again.
 #[derive(Clone, Default)]
 struct Identity {
-    validator: Option<Validator>,
+    validator: Option<Arc<Validator>>,
     digest: Option<Digest>,
 }
 
@@ -114,7 +135,7 @@ struct Reader<T> {
 /// A request under way.
 struct Flight<T> {
     outcome: BoxFuture<'static, Outcome<T>>,
-    phase: watch::Receiver<Phase>,
+    phases: Phases,
 }
 
 /// What a request came to.
@@ -127,17 +148,23 @@ struct Outcome<T> {
 /// An answer, read to its end.
 struct Got<T> {
     answer: Answer,
-    value: Option<(Arc<T>, Identity)>,
+    value: Option<Taken<T>>,
     query: Option<Query>,
     told: Told,
 }
 
 impl<T: Send + Sync + 'static> Poller<T> {
-    fn new(parts: Parts<T>, publisher: Publisher<T>, looks: Publisher<Look>, woke: watch::Receiver<u64>) -> Self {
+    fn new(
+        parts: Parts<T>,
+        publisher: Publisher<T>,
+        looks: Option<Publisher<Look>>,
+        woke: watch::Receiver<u64>,
+    ) -> Self {
         let Parts { requester, url, expected, decode, marks, pages, settings, push, guide } = parts;
         let env = requester.env().clone();
         let epoch = Epoch::new(env.ulid());
-        let machine = Machine::new(settings.clone(), epoch, env.now());
+        let (most, wait) = (settings.pace.most, settings.wait);
+        let machine = Machine::new(settings, epoch, env.now());
         let push = push.map(|push| Box::new(push.open(&requester)));
         Self {
             alarm: Alarm::new(env.clone()),
@@ -147,7 +174,8 @@ impl<T: Send + Sync + 'static> Poller<T> {
             expected,
             reader: Reader { decode, marks, pages },
             machine,
-            settings,
+            most,
+            wait,
             publisher,
             looks,
             woke,
@@ -167,7 +195,7 @@ impl<T: Send + Sync + 'static> Poller<T> {
         }
     }
 
-    async fn run(mut self) {
+    async fn run(&mut self) {
         let unobserved = self.publisher.unobserved();
         tokio::pin!(unobserved);
         self.tell(Event::Start);
@@ -229,7 +257,7 @@ impl<T: Send + Sync + 'static> Poller<T> {
                 let served = matches!(answer, Answer::Value(_) | Answer::Same | Answer::Unchanged | Answer::Nothing);
                 let retry_after = if served { got.told.retry_after } else { got.told.wait() };
                 // A cache's freshness stretches the interval, but not beyond what the caller has set.
-                let fresh_for = got.told.fresh_for.map(|fresh| fresh.min(self.settings.pace.most));
+                let fresh_for = got.told.fresh_for.map(|fresh| fresh.min(self.most));
                 let holds = fresh_for.max(got.told.poll_interval);
                 self.tell(Event::Answered { answer, retry_after, holds });
                 if turn == Some(Turn::AtOnce) {
@@ -243,13 +271,13 @@ impl<T: Send + Sync + 'static> Poller<T> {
     fn guided(&mut self, answer: Answer) -> (Answer, Option<Turn>) {
         let Some(guide) = &mut self.guide else { return (answer, None) };
         let Guided { answer, turn } =
-            guide.judge(self.env.now(), answer, self.taken.as_ref().map(|(value, _)| value.as_ref()));
+            guide.judge(self.env.now(), answer, self.taken.as_ref().map(|taken| taken.0.as_ref()));
         if turn.is_some() {
             self.url = guide.url().clone();
             // What was shown came from elsewhere: nothing there is compared with it.
             self.shown = Identity::default();
-            if let Some((_, identity)) = &mut self.taken {
-                *identity = Identity::default();
+            if let Some(taken) = &mut self.taken {
+                taken.1 = Identity::default();
             }
         }
         self.reader.decode = guide.decode();
@@ -282,7 +310,7 @@ impl<T: Send + Sync + 'static> Poller<T> {
             Happening::Value(body) => {
                 let decoded = (self.reader.decode)(&body).map_err(|_| Arc::from("expected a value")).map(|value| {
                     let marks = self.reader.marks(&value);
-                    self.taken = Some((Arc::new(value), Identity::default()));
+                    self.taken = Some(Box::new((Arc::new(value), Identity::default())));
                     marks
                 });
                 self.tell(Event::Pushed(decoded));
@@ -306,14 +334,17 @@ impl<T: Send + Sync + 'static> Poller<T> {
                 Action::Scheduled(next) => {
                     let status = self.status.map(|status| status.as_u16());
                     tracing::trace!(url = %self.shown_url(), ?next, "the next look is planned");
-                    self.looks.fresh(Look { number: self.number, status, next });
+                    if let Some(looks) = &self.looks {
+                        looks.fresh(Look { number: self.number, status, next });
+                    }
                 }
                 Action::Publish(shown) => {
                     self.ended |= matches!(shown, Shown::Ended(_));
                     let mut value = None;
                     if matches!(shown, Shown::Fresh { take: true, .. })
-                        && let Some((taken, identity)) = self.taken.take()
+                        && let Some(taken) = self.taken.take()
                     {
+                        let (taken, identity) = *taken;
                         (value, self.shown) = (Some(taken), identity);
                     }
                     self.publisher.show(shown, value, &self.env);
@@ -331,17 +362,17 @@ impl<T: Send + Sync + 'static> Poller<T> {
         if !self.query.is_empty() {
             continue_at(&mut url, &self.query);
         }
-        let (progress, phase) = Progress::observed();
+        let (progress, phases) = Progress::listened();
         let validator = if validate { self.shown.validator.clone() } else { None };
         // Only what names a state, or a page, is held open until something changes; anything else is answered at once.
         let continues = validator.is_some() || !self.query.is_empty();
-        let prefer = self.settings.wait.filter(|_| continues).and_then(prefer);
+        let prefer = self.wait.filter(|_| continues).and_then(prefer);
         let held = prefer.is_some() || !self.query.is_empty();
         let headers = prefer.map(|value| (PREFER, value)).into_iter().collect();
         let ask = Ask { url, headers, validator, connection, progress };
         let reading = Reading { reader: self.reader.clone(), expected: self.expected, held, shown: self.shown.digest };
         let look = look(self.requester.clone(), reading, allowed, ask);
-        self.flight = Some(Flight { outcome: look.boxed(), phase });
+        self.flight = Some(Flight { outcome: look.boxed(), phases });
     }
 
     fn shown_url(&self) -> crate::connection::Endpoint {
@@ -385,7 +416,7 @@ impl<T> Flight<T> {
         tokio::select! {
             biased; // a phase that is over when the answer is there needs no bound
             outcome = &mut self.outcome => Flown::Landed(Box::new(outcome)),
-            Ok(()) = self.phase.changed() => Flown::Began(*self.phase.borrow_and_update()),
+            phase = self.phases.next() => Flown::Began(phase),
         }
     }
 }
@@ -448,7 +479,7 @@ impl<T: Send + Sync + 'static> Reading<T> {
                 if self.shown == Some(digest) && self.reader.pages.is_none() {
                     return Ok(given(Answer::Same, told));
                 }
-                let validator = Validator::learn(&url, allowed.held.generation, &answer.headers);
+                let validator = Validator::learn(&url, allowed.held.generation, &answer.headers).map(Arc::new);
                 let identity = Identity { validator, digest: Some(digest) };
                 Ok(self.reader.read(&body, &answer.headers, identity, told))
             }
@@ -492,7 +523,7 @@ impl<T: Send + Sync + 'static> Reader<T> {
             Some(Page::Value(query)) => (Answer::Value(self.marks(&value)), Some(query)),
             None => (Answer::Value(self.marks(&value)), None),
         };
-        let value = matches!(answer, Answer::Value(_)).then(|| (Arc::new(value), identity));
+        let value = matches!(answer, Answer::Value(_)).then(|| Box::new((Arc::new(value), identity)));
         Got { answer, value, query, told }
     }
 

@@ -48,7 +48,9 @@ impl Requester {
         let mut trail = Trail::new(url);
         loop {
             let mut all = HeaderMap::clone(&self.headers);
-            all.extend(headers.clone());
+            if !headers.is_empty() {
+                all.extend(headers.clone());
+            }
             if let Some(credential) = allowed.held.credential.as_ref().filter(|_| trail.keeps_credentials()) {
                 credential.apply(&mut all);
             }
@@ -66,7 +68,7 @@ impl Requester {
             }
             if !trail.follow(answer.status, &answer.headers).map_err(|e| Unsent::Misdirected(e.cause()))? {
                 let elsewhere = trail.is_elsewhere();
-                return Ok(Sent { answer, told, url: trail.url().clone(), elsewhere, validated });
+                return Ok(Sent { answer, told, url: trail.into_url(), elsewhere, validated });
             }
             drain(&mut answer).await;
         }
@@ -88,7 +90,7 @@ pub(super) struct Ask {
     pub(super) url: Url,
     /// Beside those of every request.
     pub(super) headers: HeaderMap,
-    pub(super) validator: Option<Validator>,
+    pub(super) validator: Option<Arc<Validator>>,
     pub(super) connection: Connection,
     pub(super) progress: Progress,
 }
