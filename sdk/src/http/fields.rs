@@ -1,6 +1,7 @@
 //! Lists and parameters in header fields, read as leniently as services write them (RFC 9110, 5.6; RFC 9651).
 
 use ::http::HeaderMap;
+use ::http::header::AsHeaderName;
 
 /// One member of a list: `head;key=value;key=value`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,12 +28,12 @@ impl<'a> Member<'a> {
 }
 
 /// The values of all lines of a field; a line that is not UTF-8 is left out.
-pub(crate) fn lines<'a>(headers: &'a HeaderMap, name: &str) -> impl Iterator<Item = &'a str> + use<'a> {
+pub(crate) fn lines<N: AsHeaderName>(headers: &HeaderMap, name: N) -> impl Iterator<Item = &str> + use<'_, N> {
     headers.get_all(name).into_iter().filter_map(|value| std::str::from_utf8(value.as_bytes()).ok()).map(str::trim)
 }
 
 /// The members of a list that may run over several lines; empty ones are left out (RFC 9110, 5.6.1).
-pub(crate) fn members<'a>(headers: &'a HeaderMap, name: &str) -> impl Iterator<Item = Member<'a>> + use<'a> {
+pub(crate) fn members<N: AsHeaderName>(headers: &HeaderMap, name: N) -> impl Iterator<Item = Member<'_>> + use<'_, N> {
     lines(headers, name).flat_map(|line| split(line, b',')).filter(|text| !text.is_empty()).map(Member::of)
 }
 

@@ -236,7 +236,7 @@ impl Get {
             push: self.push,
             guide: Some(Box::new(guide)),
         };
-        Ok(poller::start(&agent, parts))
+        Ok(poller::start_with_looks(&agent, parts))
     }
 
     /// The agent and what sends its requests, checked.
@@ -257,7 +257,8 @@ impl Get {
             }
             None => Keeper::none(env),
         };
-        let mut headers = self.headers.clone();
+        let mut headers = HeaderMap::with_capacity(self.headers.len() + 3);
+        headers.extend(self.headers.clone());
         let agent_name = HeaderValue::from_static(concat!("outlast/", env!("CARGO_PKG_VERSION")));
         for (name, value) in
             [(USER_AGENT, agent_name), (ACCEPT, expected.accept()), (ACCEPT_ENCODING, decode::ACCEPTED)]
@@ -332,7 +333,8 @@ impl<T: Send + Sync + 'static> Read<T> {
     /// # Errors
     /// When the URL or a header is malformed, outside a tokio runtime, or when no TLS can be had.
     pub fn observe(self) -> Result<Observable<T>, Error> {
-        Ok(self.observe_with_looks()?.0)
+        let (agent, parts) = self.parts()?;
+        Ok(poller::start(&agent, parts))
     }
 
     /// The same, with each look at the service as it went: what is planned next is stated there.
@@ -340,6 +342,11 @@ impl<T: Send + Sync + 'static> Read<T> {
     /// # Errors
     /// What [`observe`](Self::observe) says.
     pub fn observe_with_looks(self) -> Result<(Observable<T>, Observable<Look>), Error> {
+        let (agent, parts) = self.parts()?;
+        Ok(poller::start_with_looks(&agent, parts))
+    }
+
+    fn parts(self) -> Result<(Agent, Parts<T>), Error> {
         let (agent, requester, url) = self.get.checked(self.expected)?;
         let parts = Parts {
             requester,
@@ -352,7 +359,7 @@ impl<T: Send + Sync + 'static> Read<T> {
             push: self.get.push,
             guide: None,
         };
-        Ok(poller::start(&agent, parts))
+        Ok((agent, parts))
     }
 }
 

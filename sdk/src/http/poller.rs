@@ -56,13 +56,27 @@ pub(super) struct Parts<T> {
 }
 
 /// Starts to read. The task ends with its last observer, with an end of the read, or with the agent's runtime.
-pub(super) fn start<T: Send + Sync + 'static>(agent: &Agent, parts: Parts<T>) -> (Observable<T>, Observable<Look>) {
-    let (publisher, readings) = channel();
+pub(super) fn start<T: Send + Sync + 'static>(agent: &Agent, parts: Parts<T>) -> Observable<T> {
+    spawn(agent, parts, None)
+}
+
+/// The same, with what each look came to.
+pub(super) fn start_with_looks<T: Send + Sync + 'static>(
+    agent: &Agent,
+    parts: Parts<T>,
+) -> (Observable<T>, Observable<Look>) {
     let (looks, seen) = channel();
+    (spawn(agent, parts, Some(looks)), seen)
+}
+
+fn spawn<T: Send + Sync + 'static>(agent: &Agent, parts: Parts<T>, looks: Option<Publisher<Look>>) -> Observable<T> {
+    let (publisher, readings) = channel();
     let woke = agent.inner().woke.clone();
     let runtime = agent.inner().runtime.clone();
-    drop(runtime.spawn(Poller::new(parts, publisher, looks, woke).run()));
-    (readings, seen)
+    let mut poller = Poller::new(parts, publisher, looks, woke);
+    // Lent, because a future that owns it would hold it twice.
+    drop(runtime.spawn(async move { poller.run().await }));
+    readings
 }
 
 struct Poller<T> {
@@ -72,9 +86,13 @@ struct Poller<T> {
     expected: Expected,
     reader: Reader<T>,
     machine: Machine,
-    settings: Settings,
+    /// The longest interval.
+    most: Duration,
+    /// How long the service is asked to hold a request.
+    wait: Option<Duration>,
     publisher: Publisher<T>,
-    looks: Publisher<Look>,
+    /// If anybody wants to know.
+    looks: Option<Publisher<Look>>,
     alarm: Alarm,
     woke: watch::Receiver<u64>,
     push: Option<Box<push::Stream>>,
@@ -108,7 +126,7 @@ enum Led {
 /// By what a value is known again.
 #[derive(Clone, Default)]
 struct Identity {
-    validator: Option<Validator>,
+    validator: Option<Arc<Validator>>,
     digest: Option<Digest>,
 }
 
@@ -146,11 +164,17 @@ struct Got<T> {
 }
 
 impl<T: Send + Sync + 'static> Poller<T> {
-    fn new(parts: Parts<T>, publisher: Publisher<T>, looks: Publisher<Look>, woke: watch::Receiver<u64>) -> Self {
+    fn new(
+        parts: Parts<T>,
+        publisher: Publisher<T>,
+        looks: Option<Publisher<Look>>,
+        woke: watch::Receiver<u64>,
+    ) -> Self {
         let Parts { requester, url, expected, decode, marks, pages, settings, push, guide } = parts;
         let env = requester.env().clone();
         let epoch = Epoch::new(env.ulid());
-        let machine = Machine::new(settings.clone(), epoch, env.now());
+        let (most, wait) = (settings.pace.most, settings.wait);
+        let machine = Machine::new(settings, epoch, env.now());
         let (push, led) = match push {
             Some(push) => (Some(push), Led::ByCaller),
             None => {
@@ -167,7 +191,8 @@ impl<T: Send + Sync + 'static> Poller<T> {
             expected,
             reader: Reader { decode, marks, pages },
             machine,
-            settings,
+            most,
+            wait,
             publisher,
             looks,
             woke,
@@ -189,7 +214,7 @@ impl<T: Send + Sync + 'static> Poller<T> {
         }
     }
 
-    async fn run(mut self) {
+    async fn run(&mut self) {
         let unobserved = self.publisher.unobserved();
         tokio::pin!(unobserved);
         self.tell(Event::Start);
@@ -255,7 +280,7 @@ impl<T: Send + Sync + 'static> Poller<T> {
                 let served = matches!(answer, Answer::Value(_) | Answer::Same | Answer::Unchanged | Answer::Nothing);
                 let retry_after = if served { got.told.retry_after } else { got.told.wait() };
                 // A cache's freshness stretches the interval, but not beyond what the caller has set.
-                let fresh_for = got.told.fresh_for.map(|fresh| fresh.min(self.settings.pace.most));
+                let fresh_for = got.told.fresh_for.map(|fresh| fresh.min(self.most));
                 let holds = fresh_for.max(got.told.poll_interval);
                 self.tell(Event::Answered { answer, retry_after, holds });
                 if turn.is_some() {
@@ -378,7 +403,9 @@ impl<T: Send + Sync + 'static> Poller<T> {
                 Action::Scheduled(next) => {
                     let status = self.status.map(|status| status.as_u16());
                     tracing::trace!(url = %self.shown_url(), ?next, "the next look is planned");
-                    self.looks.fresh(Look { number: self.number, status, next });
+                    if let Some(looks) = &self.looks {
+                        looks.fresh(Look { number: self.number, status, next });
+                    }
                 }
                 Action::Publish(shown) => {
                     self.ended |= matches!(shown, Shown::Ended(_));
@@ -408,7 +435,7 @@ impl<T: Send + Sync + 'static> Poller<T> {
         let validator = if validate { self.shown.validator.clone() } else { None };
         // Only what names a state, or a page, is held open until something changes; anything else is answered at once.
         let continues = validator.is_some() || !self.query.is_empty();
-        let prefer = self.settings.wait.filter(|_| continues).and_then(prefer);
+        let prefer = self.wait.filter(|_| continues).and_then(prefer);
         let held = prefer.is_some() || !self.query.is_empty();
         let headers = prefer.map(|value| (PREFER, value)).into_iter().collect();
         let ask = Ask { url, headers, validator, connection, progress };
@@ -517,7 +544,7 @@ impl<T: Send + Sync + 'static> Reading<T> {
             Judgement::Read => {
                 let body = whole(&mut answer, progress).await?;
                 let digest: Digest = Sha256::digest(&body).into();
-                let validator = Validator::learn(trail.url(), allowed.held.generation, &answer.headers);
+                let validator = Validator::learn(trail.url(), allowed.held.generation, &answer.headers).map(Arc::new);
                 let identity = Identity { validator, digest: Some(digest) };
                 if self.shown == Some(digest) && self.reader.pages.is_none() {
                     return Ok(Got { identity: Some(identity), ..given(Answer::Same, told) });

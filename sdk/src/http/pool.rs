@@ -73,13 +73,17 @@ impl Exchange for Pool {
 
 async fn send(kept: Arc<Kept>, request: Request) -> Result<Answer, Failure> {
     let Request { method, mut url, mut headers, body, connection, progress } = request;
-    let place = failure::place(&url);
     // An authority with a user in it would be sent as such over HTTP/2.
     if !url.username().is_empty() || url.password().is_some() {
         let stripped = url.set_username("").and_then(|()| url.set_password(None));
-        stripped.map_err(|()| Failure::new(FailureKind::Request, format!("{place}: expected a URL with a host")))?;
+        stripped.map_err(|()| {
+            let place = failure::place(&url);
+            Failure::new(FailureKind::Request, format!("{place}: expected a URL with a host"))
+        })?;
     }
     url.set_fragment(None);
+    // Its place is written out only for a failure.
+    let to = url.clone();
     if body.is_empty() && matches!(method, Method::POST | Method::PUT | Method::PATCH) {
         // RFC 9110, 8.6: without it some services answer 411.
         headers.insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
@@ -95,17 +99,15 @@ async fn send(kept: Arc<Kept>, request: Request) -> Result<Answer, Failure> {
     *out.body_mut() = Some(reqwest::Body::wrap(Sent::new(body, Arc::clone(&journey))));
     let sent = Box::pin(Journey::scope(Arc::clone(&journey), client.execute(out))).await;
     let phase = journey.over();
-    let response = sent.map_err(|e| failure::before_head(&e, phase, &place))?;
-    let (status, version, headers) = (response.status(), response.version(), response.headers().clone());
-    let body = stream::unfold(Some(response), move |response| {
-        let place = Arc::clone(&place);
-        async move {
-            let mut response = response?;
-            match response.chunk().await {
-                Ok(Some(chunk)) => Some((Ok(chunk), Some(response))),
-                Ok(None) => None,
-                Err(e) => Some((Err(failure::in_body(&e, &place)), None)),
-            }
+    let mut response = sent.map_err(|e| failure::before_head(&e, phase, &failure::place(&to)))?;
+    let (status, version) = (response.status(), response.version());
+    let headers = std::mem::take(response.headers_mut());
+    let body = stream::unfold(Some(response), |response| async {
+        let mut response = response?;
+        match response.chunk().await {
+            Ok(Some(chunk)) => Some((Ok(chunk), Some(response))),
+            Ok(None) => None,
+            Err(e) => Some((Err(failure::in_body(&e, &failure::place(response.url()))), None)),
         }
     });
     Ok(Answer::new(status, version, headers, body))

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use ::http::header::{AUTHORIZATION, COOKIE, LOCATION, PROXY_AUTHORIZATION};
 use ::http::{HeaderMap, HeaderName, StatusCode};
-use url::Url;
+use url::{Position, Url};
 
 use crate::error::Cause;
 
@@ -21,7 +21,7 @@ const SECRET_NAMES: [&str; 9] =
 /// The way of one request from the URL that was asked for to the one that answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Trail {
-    /// Every URL asked so far, the present one last. There is always one.
+    /// Every URL asked before the present one.
     visited: Vec<Url>,
     url: Url,
     keeps_credentials: bool,
@@ -30,7 +30,7 @@ pub(crate) struct Trail {
 impl Trail {
     /// Begins at `start`.
     pub(crate) fn new(start: Url) -> Self {
-        Self { visited: vec![start.clone()], url: start, keeps_credentials: true }
+        Self { visited: Vec::new(), url: start, keeps_credentials: true }
     }
 
     /// The URL to ask now; after the last redirect, the one that answered.
@@ -47,16 +47,15 @@ impl Trail {
             return Ok(false);
         }
         let next = self.resolve(headers)?;
-        if self.visited.len() > MAX_HOPS {
+        if self.visited.len() >= MAX_HOPS {
             return Err(Misdirected::TooMany);
         }
-        if self.visited.iter().any(|url| is_same_resource(url, &next)) {
+        if self.visited.iter().chain([&self.url]).any(|url| is_same_resource(url, &next)) {
             return Err(Misdirected::Loop(shown(&next)));
         }
         // For good: the way back to the first origin is one that another origin has chosen.
         self.keeps_credentials &= next.origin() == self.url.origin();
-        self.visited.push(next.clone());
-        self.url = next;
+        self.visited.push(std::mem::replace(&mut self.url, next));
         Ok(true)
     }
 
@@ -170,12 +169,7 @@ fn is_secret(name: &HeaderName) -> bool {
 
 /// Whether the same request would be sent: a fragment is not.
 fn is_same_resource(one: &Url, other: &Url) -> bool {
-    let bare = |url: &Url| {
-        let mut url = url.clone();
-        url.set_fragment(None);
-        url
-    };
-    bare(one) == bare(other)
+    one[..Position::AfterQuery] == other[..Position::AfterQuery]
 }
 
 /// What of a URL holds no secret: its scheme and host. The path may be one as well, as in signed links.

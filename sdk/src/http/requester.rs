@@ -71,7 +71,9 @@ impl Requester {
         let mut trail = Trail::new(url);
         loop {
             let mut all = HeaderMap::clone(&self.headers);
-            all.extend(headers.clone());
+            if !headers.is_empty() {
+                all.extend(headers.clone());
+            }
             if let Some(credential) = allowed.held.credential.as_ref().filter(|_| trail.keeps_credentials()) {
                 credential.apply(&mut all);
             }
@@ -135,7 +137,7 @@ pub(super) struct Ask {
     pub(super) url: Url,
     /// Beside those of every request.
     pub(super) headers: HeaderMap,
-    pub(super) validator: Option<Validator>,
+    pub(super) validator: Option<Arc<Validator>>,
     pub(super) connection: Connection,
     pub(super) progress: Progress,
 }

@@ -8,10 +8,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ::http::header::RETRY_AFTER;
-use ::http::{HeaderMap, StatusCode};
+use ::http::{HeaderMap, HeaderName, StatusCode};
 
 use super::fields;
 use crate::machine::Wall;
+
+const X_POLL_INTERVAL: HeaderName = HeaderName::from_static("x-poll-interval");
 
 /// What an answer says about asking again. The times are from its receipt, and none is longer than 24 h.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -40,7 +42,7 @@ impl Told {
         Self {
             retry_after: retry_after(headers, clock),
             throttled: is_throttled(status, headers, &windows),
-            poll_interval: fields::lines(headers, "x-poll-interval").filter_map(when::seconds).max(),
+            poll_interval: fields::lines(headers, X_POLL_INTERVAL).filter_map(when::seconds).max(),
             fresh_for: freshness::of(headers, clock),
             windows,
         }
@@ -54,8 +56,8 @@ impl Told {
 }
 
 /// The longest that any line of `Retry-After` asks for, in seconds or as a date (RFC 9110, 10.2.3).
-fn retry_after(headers: &HeaderMap, clock: when::Clock) -> Option<Duration> {
-    fields::lines(headers, RETRY_AFTER.as_str())
+fn retry_after(headers: &HeaderMap, clock: when::Clock<'_>) -> Option<Duration> {
+    fields::lines(headers, RETRY_AFTER)
         .filter_map(|line| match when::date(line) {
             Some(date) => Some(clock.until(date)),
             // Not what the RFC allows, but what proxies make of two lines.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use ::http::header::{DATE, ETAG, IF_MODIFIED_SINCE, IF_NONE_MATCH, LAST_MODIFIED};
 use ::http::{HeaderMap, HeaderName, HeaderValue};
-use url::Url;
+use url::{Position, Url};
 
 use super::poll::Generation;
 use crate::machine::Wall;
@@ -26,7 +26,9 @@ impl Validator {
     pub(crate) fn learn(url: &Url, generation: Generation, headers: &HeaderMap) -> Option<Self> {
         let tagged = tag(headers).map(|value| (IF_NONE_MATCH, value));
         let (header, value) = tagged.or_else(|| modified(headers).map(|value| (IF_MODIFIED_SINCE, value)))?;
-        Some(Self { url: addressed(url), generation, header, value })
+        // A copy: what came is a part of the connection's read buffer, and would keep all of it.
+        let value = HeaderValue::from_bytes(value.as_bytes()).ok()?;
+        Some(Self { url: url.clone(), generation, header, value })
     }
 
     /// Puts it among the headers of a request for `url` with the credential of that generation; false where it does not
@@ -34,7 +36,7 @@ impl Validator {
     pub(crate) fn apply(&self, url: &Url, generation: Generation, headers: &mut HeaderMap) -> bool {
         headers.remove(IF_NONE_MATCH);
         headers.remove(IF_MODIFIED_SINCE);
-        let belongs = self.generation == generation && self.url == addressed(url);
+        let belongs = self.generation == generation && addressed(&self.url) == addressed(url);
         if belongs {
             headers.insert(self.header.clone(), self.value.clone());
         }
@@ -73,10 +75,8 @@ fn date(value: &HeaderValue) -> Option<Wall> {
 }
 
 /// The URL as it is sent.
-fn addressed(url: &Url) -> Url {
-    let mut url = url.clone();
-    url.set_fragment(None);
-    url
+fn addressed(url: &Url) -> &str {
+    &url[..Position::AfterQuery]
 }
 
 #[cfg(test)]

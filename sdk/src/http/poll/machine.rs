@@ -23,7 +23,8 @@ use crate::observe::End;
 use crate::observe::machine::Shown;
 use crate::wire::{Cursor, Epoch};
 
-/// The least time between two requests for one reason, whatever the settings and the draw.
+/// The least time between two requests for one reason, whatever the settings and the draw. Only a pace of zero has none
+/// after a good answer.
 const LEAST: Duration = Duration::from_millis(10);
 
 /// The longest time that a service's hint is kept to: a mistyped one must not silence a read for good.

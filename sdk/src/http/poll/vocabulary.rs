@@ -75,7 +75,8 @@ impl Pace {
         Self { least, most: most.max(least), ..Self::default() }
     }
 
-    /// One interval for all.
+    /// One interval for all. Zero looks again as soon as a good answer is there, for a service of one's own that bears it;
+    /// after anything else the backoff holds.
     pub fn every(interval: Duration) -> Self {
         Self::between(interval, interval)
     }

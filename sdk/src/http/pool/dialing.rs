@@ -1,5 +1,6 @@
 //! What is told while a connection is made: that it begins, that its TLS session begins, that it came to nothing.
 
+use std::future::poll_fn;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
@@ -24,36 +25,48 @@ impl<S> Layer<S> for Dialing {
     type Service = Dialed<S>;
 
     fn layer(&self, inner: S) -> Dialed<S> {
-        Dialed { inner, failed: Arc::clone(&self.failed) }
+        Dialed { inner: Arc::new(inner), failed: Arc::clone(&self.failed) }
     }
 }
 
-#[derive(Clone)]
+/// It is cloned for each request, also for those that need no new connection: what is inside only for those that do.
 pub(super) struct Dialed<S> {
-    inner: S,
+    inner: Arc<S>,
     failed: Arc<AtomicUsize>,
+}
+
+impl<S> Clone for Dialed<S> {
+    fn clone(&self) -> Self {
+        Self { inner: Arc::clone(&self.inner), failed: Arc::clone(&self.failed) }
+    }
 }
 
 impl<S, R> Service<R> for Dialed<S>
 where
-    S: Service<R>,
+    R: Send + 'static,
+    S: Service<R> + Clone + Send + Sync + 'static,
     S::Future: Send + 'static,
+    S::Error: Send,
+    S::Response: Send,
 {
     type Response = S::Response;
     type Error = S::Error;
     type Future = BoxFuture<'static, Result<S::Response, S::Error>>;
 
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
-        self.inner.poll_ready(cx)
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        Poll::Ready(Ok(())) // what is inside is waited for in the call
     }
 
     fn call(&mut self, request: R) -> Self::Future {
-        let dialing = self.inner.call(request);
+        let mut inner = S::clone(&self.inner);
         let failed = Arc::clone(&self.failed);
         Box::pin(async move {
             let mut attempt = Attempt { failed, connected: false };
             Journey::current_begins(Phase::Connect);
-            let dialed = dialing.await;
+            let dialed = match poll_fn(|cx| inner.poll_ready(cx)).await {
+                Ok(()) => inner.call(request).await,
+                Err(e) => Err(e),
+            };
             attempt.connected = dialed.is_ok();
             dialed
         })

@@ -12,14 +12,14 @@ use crate::http::fields;
 ///
 /// `must-revalidate` forbids to use what is no longer fresh, which a read never does without saying so: it changes
 /// nothing here. `s-maxage` is for shared caches. There is no guess from `Last-Modified`.
-pub(super) fn of(headers: &HeaderMap, clock: Clock) -> Option<Duration> {
+pub(super) fn of(headers: &HeaderMap, clock: Clock<'_>) -> Option<Duration> {
     let lifetime = lifetime(headers, clock)?;
     Some(lifetime.saturating_sub(clock.age()).min(CAP))
 }
 
-fn lifetime(headers: &HeaderMap, clock: Clock) -> Option<Duration> {
+fn lifetime(headers: &HeaderMap, clock: Clock<'_>) -> Option<Duration> {
     let mut lifetime: Option<Duration> = None;
-    for directive in fields::members(headers, CACHE_CONTROL.as_str()) {
+    for directive in fields::members(headers, CACHE_CONTROL) {
         let (name, value) = directive.head.split_once('=').unwrap_or((directive.head, ""));
         match name.trim().to_ascii_lowercase().as_str() {
             "no-store" | "no-cache" => return Some(Duration::ZERO),
@@ -33,7 +33,7 @@ fn lifetime(headers: &HeaderMap, clock: Clock) -> Option<Duration> {
     }
     // `max-age` counts before `Expires`; a date that cannot be read has passed (5.3).
     lifetime.or_else(|| {
-        fields::lines(headers, EXPIRES.as_str())
+        fields::lines(headers, EXPIRES)
             .map(|line| when::date(line).map(|date| clock.since_made(date)).unwrap_or_default())
             .min()
     })

@@ -13,34 +13,35 @@ pub(super) const CAP: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// What time it is for the service that answered.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Clock {
-    /// When the answer was made.
-    made: Wall,
-    /// How long a cache has kept it since.
-    age: Duration,
+pub(super) struct Clock<'a> {
+    headers: &'a HeaderMap,
+    wall: Wall,
 }
 
-impl Clock {
-    /// By the answer's own `Date` and `Age`; by `wall` without them.
-    pub(super) fn of(headers: &HeaderMap, wall: Wall) -> Self {
-        let made = fields::lines(headers, DATE.as_str()).find_map(date).unwrap_or(wall);
-        let age = fields::lines(headers, AGE.as_str()).find_map(whole_seconds).unwrap_or_default();
-        Self { made, age }
+impl<'a> Clock<'a> {
+    /// By the answer's own `Date` and `Age`, which are read once something needs them; by `wall` without them.
+    pub(super) fn of(headers: &'a HeaderMap, wall: Wall) -> Self {
+        Self { headers, wall }
+    }
+
+    /// When the answer was made.
+    fn made(self) -> Wall {
+        fields::lines(self.headers, DATE).find_map(date).unwrap_or(self.wall)
     }
 
     /// How long after the answer was made `date` is.
     pub(super) fn since_made(self, date: Wall) -> Duration {
-        date.since(self.made)
+        date.since(self.made())
     }
 
     /// How long a cache has kept the answer.
     pub(super) fn age(self) -> Duration {
-        self.age
+        fields::lines(self.headers, AGE).find_map(whole_seconds).unwrap_or_default()
     }
 
     /// How long `date` lies ahead, at most [`CAP`]; zero if it has passed.
     pub(super) fn until(self, date: Wall) -> Duration {
-        self.since_made(date).saturating_sub(self.age).min(CAP)
+        self.since_made(date).saturating_sub(self.age()).min(CAP)
     }
 }
 
@@ -65,7 +66,7 @@ pub(super) fn whole_seconds(text: &str) -> Option<Duration> {
 ///
 /// Which of the numbers it is, its size tells: 10^8 seconds from now are three years, since 1970 they are 1973. The same
 /// goes for milliseconds and less, which some count in.
-pub(super) fn reset(text: &str, clock: Clock) -> Option<Duration> {
+pub(super) fn reset(text: &str, clock: Clock<'_>) -> Option<Duration> {
     const EPOCH: u64 = 100_000_000;
     const BEYOND_SECONDS: u64 = 1_000 * EPOCH;
     if let Some(date) = date(text) {

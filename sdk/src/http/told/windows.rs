@@ -18,15 +18,25 @@ const UNNAMED: &str = "default";
 const UNSTATED: Duration = Duration::from_secs(60);
 
 /// All windows, each name once: the IETF draft's list first, then `RateLimit-*`, then `X-RateLimit-*`.
-pub(super) fn of(headers: &HeaderMap, clock: Clock) -> Vec<Window> {
-    let policies = policies(headers);
+pub(super) fn of(headers: &HeaderMap, clock: Clock<'_>) -> Vec<Window> {
     let mut windows: Vec<Window> = Vec::new();
+    // Most services send none of these.
+    if !headers.keys().any(|name| is_of_rate(name.as_str())) {
+        return windows;
+    }
+    let policies = policies(headers);
     for window in listed(headers, &policies).into_iter().chain(counted(headers, &policies, clock)) {
         if windows.len() < MOST && windows.iter().all(|known| known.name != window.name) {
             windows.push(window);
         }
     }
     windows
+}
+
+/// Whether it is one of the headers that are read here.
+fn is_of_rate(name: &str) -> bool {
+    let bare = name.strip_prefix("x-").unwrap_or(name);
+    bare.starts_with("ratelimit") || bare.starts_with("rate-limit")
 }
 
 /// What `RateLimit-Policy` says of a window.
@@ -78,7 +88,7 @@ fn listed(headers: &HeaderMap, policies: &[Policy]) -> Vec<Window> {
 
 /// The three headers, in all the spellings of their names: `RateLimit-Remaining`, `X-RateLimit-Remaining`,
 /// `X-Rate-Limit-Remaining`, `RateLimit-User-Remaining`.
-fn counted(headers: &HeaderMap, policies: &[Policy], clock: Clock) -> Vec<Window> {
+fn counted(headers: &HeaderMap, policies: &[Policy], clock: Clock<'_>) -> Vec<Window> {
     let mut families: Vec<_> = headers.keys().filter_map(|name| Family::of(name.as_str())).collect();
     // The order of a header map says nothing; the names without `x-` come first.
     families.sort_unstable();
@@ -103,8 +113,8 @@ impl<'a> Family<'a> {
         Some(Self { prefix: stem, infix })
     }
 
-    fn windows(&self, headers: &HeaderMap, policies: &[Policy], clock: Clock) -> Vec<Window> {
-        let members = |of: &str| fields::members(headers, &format!("{}-{of}", self.prefix)).collect::<Vec<_>>();
+    fn windows(&self, headers: &HeaderMap, policies: &[Policy], clock: Clock<'_>) -> Vec<Window> {
+        let members = |of: &str| fields::members(headers, format!("{}-{of}", self.prefix)).collect::<Vec<_>>();
         let (limits, remaining) = (members("limit"), members("remaining"));
         let resets = self.resets(headers, clock);
         let several = remaining.len();
@@ -125,7 +135,7 @@ impl<'a> Family<'a> {
     }
 
     /// When each of the windows starts anew. Seconds from now, where there are some, need no clock.
-    fn resets(&self, headers: &HeaderMap, clock: Clock) -> Vec<Option<Duration>> {
+    fn resets(&self, headers: &HeaderMap, clock: Clock<'_>) -> Vec<Option<Duration>> {
         let of = |name: &str| {
             let name = format!("{}-{name}", self.prefix);
             let line = |line| match when::date(line) {
@@ -133,7 +143,7 @@ impl<'a> Family<'a> {
                 Some(date) => vec![Some(clock.until(date))],
                 None => fields::split(line, b',').into_iter().map(|text| when::reset(text, clock)).collect(),
             };
-            fields::lines(headers, &name).flat_map(line).collect::<Vec<_>>()
+            fields::lines(headers, name).flat_map(line).collect::<Vec<_>>()
         };
         let after = of("reset-after");
         if after.is_empty() { of("reset") } else { after }
@@ -142,7 +152,7 @@ impl<'a> Family<'a> {
     fn name(&self, headers: &HeaderMap) -> String {
         let stated = ["resource", "name", "scope"]
             .iter()
-            .find_map(|of| fields::lines(headers, &format!("{}-{of}", self.prefix)).map(name).find(|n| !n.is_empty()));
+            .find_map(|of| fields::lines(headers, format!("{}-{of}", self.prefix)).map(name).find(|n| !n.is_empty()));
         stated.unwrap_or_else(|| if self.infix.is_empty() { UNNAMED.to_owned() } else { name(self.infix) })
     }
 }

@@ -72,7 +72,9 @@ impl Machine {
                 (unchanged / pace.share.max(1)).min(pace.most).max(pace.least)
             }
         };
-        let interval = interval.saturating_sub(now.jitter(interval / 10)).max(LEAST);
+        // A pace of zero is the caller's own wish not to wait. What failed waits all the same (R8).
+        let least = if interval.is_zero() && pace.most.is_zero() { Duration::ZERO } else { LEAST };
+        let interval = interval.saturating_sub(now.jitter(interval / 10)).max(least);
         // What the service states is a floor that no jitter goes under.
         self.rest(now, now.instant + interval.max(holds), out);
     }

@@ -1,6 +1,7 @@
 //! How often it looks.
 
 use super::*;
+use crate::http::poll::Pace;
 
 /// The interval is a tenth of the time since the last change, between the bounds, less up to a tenth, and is said.
 #[test]
@@ -26,6 +27,27 @@ fn r8_the_interval_follows_the_time_since_the_last_change() {
     assert_eq!(scheduled(&read.value(running().at_version(1))), 9_500 * MILLI, "the same version is no change");
     read.look();
     assert_eq!(scheduled(&read.value(running().at_version(2))), 950 * MILLI, "a change");
+}
+
+/// R8: a pace of zero means no wait after a good answer, the service's own times excepted; after a failure there is one.
+#[test]
+fn r8_a_pace_of_zero_waits_after_failures_only() {
+    let settings = Settings { pace: Pace::every(Duration::ZERO), ..Settings::default() };
+    let mut read = Read::begun(settings);
+    for number in 1..=3 {
+        assert_eq!(read.value(running()), [fresh(number, true), Action::Want]);
+        read.permitted();
+    }
+    assert_eq!(read.answer(Answer::Unchanged), [fresh(4, false), Action::Want]);
+    read.permitted();
+    let answered = Event::Answered { answer: Answer::Unchanged, retry_after: Some(9 * SECOND), holds: None };
+    assert_eq!(scheduled(&read.on(answered)), 9 * SECOND);
+    for _ in 0..3 {
+        read.look();
+        assert!(scheduled(&read.unserved(Cause::Status { code: 502 }, None)) >= LEAST);
+    }
+    read.look();
+    assert!(scheduled(&read.answer(Answer::Nothing)) >= LEAST);
 }
 
 /// R8: what the service states is a floor under the interval, whatever the draw.
