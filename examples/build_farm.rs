@@ -29,6 +29,7 @@ mod witness;
 mod worker;
 
 use std::ffi::OsString;
+use std::io::Write as _;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -50,7 +51,8 @@ const LAST_WORD: Duration = Duration::from_secs(1);
 pub(crate) fn main(args: Vec<OsString>) -> ExitCode {
     let code = match cli::parse(args) {
         Ok(Request::Help) => {
-            print!("{}", cli::HELP);
+            // Who reads no further has read enough.
+            let _ = std::io::stdout().write_all(cli::HELP.as_bytes());
             Ok(0)
         }
         Ok(Request::Poll(options)) => run(poll(&options)),

@@ -11,6 +11,11 @@ Submits a real build to a build farm, whose only server is killed in mid-build, 
 
 Usage: build_poller [--json] [--fail]
 
+It also watches a real service of yours by hand; build_poller --url --help says more of that:
+
+       build_poller --url URL --done EXPR [--ok EXPR] [--timeout D] ...
+       build_poller --url URL --profile PROFILE [--timeout D] ...
+
 Options:
   --json   print one JSON object per line instead of the live view
   --fail   make the build's last self-check fail

@@ -4,9 +4,6 @@ use std::ffi::OsString;
 use std::fmt;
 use std::time::Duration;
 
-use super::predicate::Predicate;
-use super::seen::Conditions;
-
 /// What `--help` prints about watching a service.
 pub(crate) const HELP: &str = "\
 Watches a build on any HTTP service, and ends with the build's own verdict.
@@ -22,9 +19,10 @@ What is watched:
 
 How:
   --timeout D          stop waiting after that time, such as 90s, 10m or 2h (default: never)
-  --give-up D          stop waiting once the service cannot be reached for that long (default: never)
-  --interval D         look this often (default: from 1s soon after a change to 30s)
-  --on-parked WHAT     wait (default) or exit when the build waits for a person
+  --give-up D          stop waiting once there was no good answer for that long (default: never)
+  --interval D         look this often (default: from 1s soon after a change to 30s, or as the profile says)
+  --heartbeat D        say this often that it still waits (default: 60s)
+  --on-parked WHAT     wait (default) or exit when the build waits for a person (with a profile)
   --token-env NAME     the variable that holds the token
   --token-file FILE    the file that holds the token; read anew when it is refused
   --token-cmd COMMAND  a shell command that prints the token; run anew when it is refused
@@ -33,7 +31,8 @@ How:
   --json               print one JSON object per line
   --help               print this
 
-Neither null nor an error nor anything but true or false is an answer to EXPR: it never ends the wait.
+An answer for which EXPR gives null, an error, or anything but one true or false is unreadable, and never ends the wait.
+So is one for which it takes more than 5 s or 1 GiB. It knows neither the environment nor files.
 
 Exit codes:
     0  the build succeeded
@@ -47,6 +46,9 @@ Exit codes:
     9  the time is over, and no answer could be read
   130  interrupted (143: terminated)
 ";
+
+/// The longest duration that is taken: a year is as good as for ever.
+const LONGEST: Duration = Duration::from_secs(366 * 86_400);
 
 /// What is to be done.
 #[derive(Debug)]
@@ -65,26 +67,24 @@ pub(crate) struct Options {
     pub(crate) timeout: Option<Duration>,
     pub(crate) give_up: Option<Duration>,
     pub(crate) interval: Option<Duration>,
+    pub(crate) heartbeat: Duration,
     pub(crate) exit_when_parked: bool,
     pub(crate) token: Option<Token>,
     pub(crate) json: bool,
 }
 
 /// What tells the verdict.
+#[derive(Debug, PartialEq, Eq)]
 pub(crate) enum What {
-    /// Two expressions.
-    Conditions(Box<Conditions>),
+    /// The expressions of `--done` and `--ok`.
+    Expressions {
+        /// Whether it is over.
+        done: String,
+        /// Whether it ended well.
+        ok: Option<String>,
+    },
     /// The profile of that name or in that file.
     Profile(String),
-}
-
-impl fmt::Debug for What {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Conditions(_) => f.write_str("Conditions(..)"),
-            Self::Profile(name) => f.debug_tuple("Profile").field(name).finish(),
-        }
-    }
 }
 
 /// Where the token is, and how it is sent. The token itself is never an argument.
@@ -102,6 +102,17 @@ pub(crate) enum Source {
     Command(String),
 }
 
+impl Source {
+    /// The flag that names it.
+    pub(crate) const fn flag(&self) -> &'static str {
+        match self {
+            Self::Variable(_) => "--token-env",
+            Self::File(_) => "--token-file",
+            Self::Command(_) => "--token-cmd",
+        }
+    }
+}
+
 /// How the token is sent.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Form {
@@ -114,49 +125,69 @@ pub(crate) enum Form {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct UsageError(String);
 
+impl UsageError {
+    /// What was expected of `flag`.
+    pub(crate) fn new(flag: &str, expected: impl fmt::Display) -> Self {
+        Self(format!("{flag}: {expected}"))
+    }
+}
+
 impl fmt::Display for UsageError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-fn wrong(flag: &str, expected: &str) -> UsageError {
-    UsageError(format!("{flag}: {expected}"))
+impl std::error::Error for UsageError {}
+
+/// Whether the arguments have an option of this command line that takes a value.
+pub(crate) fn is_meant(args: &[OsString]) -> bool {
+    let mut given = Given::default();
+    args.iter().any(|arg| given.slot(split(&arg.to_string_lossy()).0).is_some())
 }
 
 /// Reads the arguments after the program's name.
-pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Request, UsageError> {
+pub(crate) fn parse(args: Vec<OsString>) -> Result<Request, UsageError> {
+    // Whoever asks for help gets it, also where a value is expected: `--url --help`.
+    if args.iter().any(|arg| arg == "--help" || arg == "-h") {
+        return Ok(Request::Help);
+    }
     let mut given = Given::default();
     let mut args = args.into_iter();
     while let Some(arg) = args.next() {
         let text = arg.into_string().map_err(|_| UsageError("the arguments: expected UTF-8".into()))?;
         if !text.starts_with('-') {
-            return Err(wrong(&text, "expected an option, there are no other arguments"));
+            return Err(UsageError::new(&text, "expected an option, there are no other arguments"));
         }
-        let (flag, inline) = match text.split_once('=') {
-            Some((flag, value)) => (flag, Some(value.to_owned())),
-            None => (&*text, None),
-        };
-        match flag {
-            "--help" | "-h" if inline.is_none() => return Ok(Request::Help),
-            "--json" if inline.is_none() => given.json = true,
-            "--help" | "-h" | "--json" => return Err(wrong(flag, "takes no value")),
-            _ => {
-                let slot = given.slot(flag).ok_or_else(|| wrong(flag, "no such option"))?;
+        let (flag, inline) = split(&text);
+        match (flag, inline) {
+            ("--json", None) => given.json = true,
+            ("--help" | "-h" | "--json", Some(_)) => return Err(UsageError::new(flag, "takes no value")),
+            (flag, inline) => {
+                let slot = given.slot(flag).ok_or_else(|| UsageError::new(flag, "no such option"))?;
                 let value = match inline {
-                    Some(value) => value,
-                    None => args
-                        .next()
-                        .and_then(|value| value.into_string().ok())
-                        .ok_or_else(|| wrong(flag, "expected a value, got nothing"))?,
+                    Some(value) => value.to_owned(),
+                    None => {
+                        let value =
+                            args.next().ok_or_else(|| UsageError::new(flag, "expected a value, got nothing"))?;
+                        value.into_string().map_err(|_| UsageError::new(flag, "expected UTF-8"))?
+                    }
                 };
                 if slot.replace(value).is_some() {
-                    return Err(wrong(flag, "expected once"));
+                    return Err(UsageError::new(flag, "expected once"));
                 }
             }
         }
     }
     given.checked().map(|options| Request::Watch(Box::new(options)))
+}
+
+/// The two halves of `--flag=value`.
+fn split(arg: &str) -> (&str, Option<&str>) {
+    match arg.split_once('=') {
+        Some((flag, value)) => (flag, Some(value)),
+        None => (arg, None),
+    }
 }
 
 /// The options as they were given.
@@ -169,6 +200,7 @@ struct Given {
     timeout: Option<String>,
     give_up: Option<String>,
     interval: Option<String>,
+    heartbeat: Option<String>,
     on_parked: Option<String>,
     token_env: Option<String>,
     token_file: Option<String>,
@@ -188,6 +220,7 @@ impl Given {
             "--timeout" => &mut self.timeout,
             "--give-up" => &mut self.give_up,
             "--interval" => &mut self.interval,
+            "--heartbeat" => &mut self.heartbeat,
             "--on-parked" => &mut self.on_parked,
             "--token-env" => &mut self.token_env,
             "--token-file" => &mut self.token_file,
@@ -199,45 +232,47 @@ impl Given {
     }
 
     fn checked(self) -> Result<Options, UsageError> {
-        let url = self.url.ok_or_else(|| wrong("--url", "expected the URL of a build"))?;
+        let wrong = |flag, expected: &str| Err(UsageError::new(flag, expected));
+        let Some(url) = self.url else { return wrong("--url", "expected the URL of a build") };
         let what = match (self.profile, self.done, self.ok) {
             (Some(profile), None, None) => What::Profile(profile),
-            (Some(_), Some(_), _) => return Err(wrong("--done", "expected either it or --profile, not both")),
-            (_, None, Some(_)) => return Err(wrong("--ok", "expected --done beside it")),
-            (None, Some(done), ok) => {
-                let compile = |flag, text: &str| Predicate::compile(text).map_err(|e| wrong(flag, &e));
-                let ok = ok.map(|ok| compile("--ok", &ok)).transpose()?;
-                What::Conditions(Box::new(Conditions { done: compile("--done", &done)?, ok }))
-            }
-            (None, None, None) => return Err(wrong("--done", "expected a jq expression, or --profile")),
+            (Some(_), Some(_), _) => return wrong("--done", "expected either it or --profile, not both"),
+            (Some(_), None, Some(_)) => return wrong("--ok", "expected either it or --profile, not both"),
+            (None, Some(done), ok) => What::Expressions { done, ok },
+            (None, None, Some(_)) => return wrong("--ok", "expected --done beside it"),
+            (None, None, None) => return wrong("--done", "expected a jq expression, or --profile"),
         };
-        let duration = |flag, text: Option<String>| text.map(|text| duration(flag, &text)).transpose();
         let exit_when_parked = match self.on_parked.as_deref() {
             None | Some("wait") => false,
             Some("exit") => true,
-            Some(other) => return Err(wrong("--on-parked", &format!("expected wait or exit, got `{other}`"))),
+            Some(other) => return wrong("--on-parked", &format!("expected wait or exit, got `{other}`")),
         };
+        // Only a profile knows that work waits for a person.
+        if exit_when_parked && !matches!(what, What::Profile(_)) {
+            return wrong("--on-parked", "expected --profile beside it");
+        }
         let sources = [
             self.token_env.map(Source::Variable),
             self.token_file.map(Source::File),
             self.token_cmd.map(Source::Command),
         ];
         let mut sources = sources.into_iter().flatten();
-        let source = sources.next();
-        if sources.next().is_some() {
-            return Err(wrong("--token-env", "expected one of --token-env, --token-file and --token-cmd"));
+        let (source, another) = (sources.next(), sources.next());
+        if let Some(another) = another {
+            return wrong(another.flag(), "expected one of --token-env, --token-file and --token-cmd");
         }
-        let form = match (self.token_header, self.user) {
-            (None, None) => Form::Bearer,
-            (Some(name), None) => Form::Header(name),
-            (None, Some(user)) => Form::Basic(user),
-            (Some(_), Some(_)) => return Err(wrong("--user", "expected either it or --token-header, not both")),
+        let (flag, form) = match (self.token_header, self.user) {
+            (None, None) => ("", Form::Bearer),
+            (Some(name), None) => ("--token-header", Form::Header(name)),
+            (None, Some(user)) => ("--user", Form::Basic(user)),
+            (Some(_), Some(_)) => return wrong("--user", "expected either it or --token-header, not both"),
         };
         let token = match (source, form) {
             (Some(source), form) => Some(Token { source, form }),
             (None, Form::Bearer) => None,
-            (None, Form::Header(_)) => return Err(wrong("--token-header", "expected the source of a token beside it")),
-            (None, Form::Basic(_)) => return Err(wrong("--user", "expected the source of a token beside it")),
+            (None, Form::Header(_) | Form::Basic(_)) => {
+                return wrong(flag, "expected --token-env, --token-file or --token-cmd beside it");
+            }
         };
         Ok(Options {
             url,
@@ -245,6 +280,7 @@ impl Given {
             timeout: duration("--timeout", self.timeout)?,
             give_up: duration("--give-up", self.give_up)?,
             interval: duration("--interval", self.interval)?,
+            heartbeat: duration("--heartbeat", self.heartbeat)?.unwrap_or(Duration::from_secs(60)),
             exit_when_parked,
             token,
             json: self.json,
@@ -252,17 +288,15 @@ impl Given {
     }
 }
 
-fn duration(flag: &str, text: &str) -> Result<Duration, UsageError> {
-    let (digits, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()));
-    let parsed = match (digits.parse::<u32>().map(u64::from), unit) {
-        (Ok(n), "ms") => Some(Duration::from_millis(n)),
-        (Ok(n), "s") => Some(Duration::from_secs(n)),
-        (Ok(n), "m") => Some(Duration::from_secs(n * 60)),
-        (Ok(n), "h") => Some(Duration::from_secs(n * 3600)),
-        _ => None,
-    };
-    let parsed = parsed.filter(|d| !d.is_zero());
-    parsed.ok_or_else(|| wrong(flag, &format!("expected a duration such as 500ms, 90s, 10m or 2h, got `{text}`")))
+fn duration(flag: &str, text: Option<String>) -> Result<Option<Duration>, UsageError> {
+    let Some(text) = text else { return Ok(None) };
+    match outlast::profile::duration(flag, &text) {
+        Ok(duration) if !duration.is_zero() && duration <= LONGEST => Ok(Some(duration)),
+        Ok(_) => Err(UsageError::new(flag, format_args!("expected a duration from 1ms to 366d, got `{text}`"))),
+        Err(_) => {
+            Err(UsageError::new(flag, format_args!("expected a duration such as 500ms, 90s, 10m or 2h, got `{text}`")))
+        }
+    }
 }
 
 #[cfg(test)]
@@ -270,7 +304,7 @@ mod tests {
     use super::*;
 
     fn of(args: &[&str]) -> Result<Options, String> {
-        match parse(args.iter().map(OsString::from)) {
+        match parse(args.iter().map(OsString::from).collect()) {
             Ok(Request::Watch(options)) => Ok(*options),
             Ok(Request::Help) => Err("help".into()),
             Err(e) => Err(e.to_string()),
@@ -289,7 +323,21 @@ mod tests {
         let options = of(&["--url=u", "--profile=jenkins", "--on-parked=exit", "--give-up=90s", "--interval=500ms"]);
         let options = options.unwrap();
         assert!(options.exit_when_parked && matches!(options.what, What::Profile(name) if name == "jenkins"));
-        assert_eq!(of(&["--help"]).unwrap_err(), "help");
+        assert_eq!(options.heartbeat, Duration::from_secs(60));
+    }
+
+    #[test]
+    fn help_is_given_wherever_it_is_asked_for() {
+        for args in [&["--help"][..], &["--url", "--help"], &["--done", "-h"], &["--nosuch", "--help"]] {
+            assert_eq!(of(args).unwrap_err(), "help", "{args:?}");
+        }
+    }
+
+    #[test]
+    fn an_option_with_a_value_is_what_distinguishes_this_command_line() {
+        let is_meant = |args: &[&str]| is_meant(&args.iter().map(OsString::from).collect::<Vec<_>>());
+        assert!(is_meant(&["--url", "u"]) && is_meant(&["--json", "--timeout=1s"]) && is_meant(&["--url", "--help"]));
+        assert!(!is_meant(&[]) && !is_meant(&["--json"]) && !is_meant(&["--help"]) && !is_meant(&["--outage", "3s"]));
     }
 
     #[test]
@@ -297,21 +345,23 @@ mod tests {
         for (args, said) in [
             (&["--url", "u"][..], "--done: expected a jq expression, or --profile"),
             (&["--done", "true"], "--url: expected the URL of a build"),
-            (&["--url", "u", "--done", "]"], "--done: expected a jq expression"),
-            (&["--url", "u", "--done", "true", "--ok", "nosuch"], "--ok: expected a known filter, got `nosuch`"),
             (&["--url", "u", "--ok", "true"], "--ok: expected --done beside it"),
             (&["--url", "u", "--done", "true", "--profile", "p"], "--done: expected either it or --profile"),
             (&["--url", "u", "--url", "v"], "--url: expected once"),
             (&["--url"], "--url: expected a value"),
             (&["--url", "u", "--done", "true", "--timeout", "soon"], "--timeout: expected a duration such as"),
-            (&["--url", "u", "--done", "true", "--timeout", "0s"], "--timeout: expected a duration such as"),
+            (&["--url", "u", "--done", "true", "--timeout", "0s"], "--timeout: expected a duration from"),
             (&["--url", "u", "--done", "true", "--on-parked", "x"], "--on-parked: expected wait or exit, got `x`"),
-            (&["--url", "u", "--done", "true", "--user", "x"], "--user: expected the source of a token"),
+            (&["--url", "u", "--done", "true", "--on-parked", "exit"], "--on-parked: expected --profile beside it"),
+            (&["--url", "u", "--profile", "p", "--ok", "true"], "--ok: expected either it or --profile"),
+            (&["--url", "u", "--done", "true", "--timeout", "999d"], "--timeout: expected a duration from 1ms to 366d"),
+            (&["--url", "u", "--done", "true", "--user", "x"], "--user: expected --token-env, --token-file"),
             (
                 &["--url", "u", "--done", "true", "--token-env", "A", "--token-file", "B"],
-                "--token-env: expected one of",
+                "--token-file: expected one of",
             ),
             (&["--url", "u", "--done", "true", "--token", "s3cret"], "--token: no such option"),
+            (&["--url", "u", "--done", "true", "--insecure"], "--insecure: no such option"),
             (&["--json=1"], "--json: takes no value"),
             (&["build"], "build: expected an option"),
         ] {

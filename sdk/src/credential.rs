@@ -23,7 +23,6 @@
 
 mod command;
 mod file;
-#[cfg(feature = "http")]
 mod fingerprint;
 #[cfg(feature = "http")]
 mod keeper;
@@ -38,16 +37,18 @@ pub use command::command;
 pub use file::file;
 #[cfg(feature = "http")]
 pub(crate) use fingerprint::Fingerprint;
+pub use fingerprint::Identity;
 #[cfg(feature = "http")]
-pub(crate) use keeper::{Held, Keeper, Unheld};
+pub(crate) use keeper::{Held, Keeper, Unheld, WeakKeeper};
 #[cfg(feature = "http")]
 pub(crate) use refusals::{Refusals, Verdict};
 pub use source::Source;
 #[cfg(feature = "http")]
-pub(crate) use standing::{Generation, Scope};
+pub(crate) use standing::Scope;
 pub use variable::variable;
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use ::http::header::AUTHORIZATION;
@@ -200,11 +201,32 @@ pub trait Credentials: Send + Sync + 'static {
     /// # Cancel safety
     /// The future may be dropped at any time.
     fn credential(&self) -> BoxFuture<'static, Result<Credential, Error>>;
+
+    /// What the source is known by. Polled reads of one agent and origin whose sources have the same identity share what
+    /// it gives: it is asked once for all of them. Default: none; such a source is shared as an `Arc` of it.
+    fn identity(&self) -> Option<Identity> {
+        None
+    }
+}
+
+impl Credentials for Arc<dyn Credentials> {
+    fn credential(&self) -> BoxFuture<'static, Result<Credential, Error>> {
+        (**self).credential()
+    }
+
+    fn identity(&self) -> Option<Identity> {
+        let address = std::ptr::from_ref(&**self).cast::<()>();
+        Some((**self).identity().unwrap_or_else(|| Identity::of("source at", &format!("{address:p}"))))
+    }
 }
 
 impl Credentials for Credential {
     fn credential(&self) -> BoxFuture<'static, Result<Credential, Error>> {
         std::future::ready(Ok(self.clone())).boxed()
+    }
+
+    fn identity(&self) -> Option<Identity> {
+        Some(Identity::of(self.name.as_str(), self.value.expose_secret()))
     }
 }
 

@@ -9,11 +9,15 @@ mod network;
 #[cfg(feature = "client")]
 pub(crate) mod tls;
 #[cfg(feature = "client")]
+mod upgrade;
+#[cfg(feature = "client")]
 mod websocket;
 
 #[cfg(feature = "client")]
 pub use network::{Io, Network, Tcp};
 
+#[cfg(feature = "http")]
+pub(crate) use dial::TRY_AGAIN_LATER;
 #[cfg(feature = "client")]
 pub(crate) use dial::{DialFailure, Dialed, dial, hint};
 #[cfg(feature = "server")]
@@ -22,5 +26,7 @@ pub(crate) use limits::config;
 pub(crate) use meter::Metered;
 #[cfg(feature = "client")]
 pub(crate) use tls::Tls;
+#[cfg(feature = "http")]
+pub(crate) use upgrade::{NoUpgrade, Upgraded, upgrade};
 #[cfg(feature = "client")]
 pub(crate) use websocket::{Received, Socket};

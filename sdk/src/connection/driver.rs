@@ -259,8 +259,10 @@ impl Driver {
                     bytes += text.len();
                     self.ready.push_back(Happening::Frame(text));
                 }
-                Received::Alive => {}
-                Received::Flushed | Received::Moved { .. } | Received::Ended { .. } => self.on_received(received),
+                Received::Alive | Received::Pong(_) => {}
+                Received::Binary | Received::Flushed | Received::Moved { .. } | Received::Ended { .. } => {
+                    self.on_received(received)
+                }
             }
             if bytes > AT_ONCE_BYTES {
                 return;
@@ -276,7 +278,8 @@ impl Driver {
                     self.ready.push_back(Happening::Frame(text));
                 }
             }
-            Received::Alive => self.tell_liveness(liveness::Event::Received),
+            Received::Binary => self.lose(Received::binary(), None, None),
+            Received::Alive | Received::Pong(_) => self.tell_liveness(liveness::Event::Received),
             Received::Moved { read, written } => {
                 if read {
                     self.tell_liveness(liveness::Event::Received);

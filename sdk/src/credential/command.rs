@@ -30,6 +30,11 @@ pub(super) struct Command {
 }
 
 impl Command {
+    /// What tells it from others.
+    pub(super) fn name(&self) -> String {
+        format!("command {:?} {:?}", self.program, self.args)
+    }
+
     pub(super) async fn bytes(&self) -> Result<Text, Error> {
         let failed = |e: &dyn fmt::Display| Error::unavailable(format!("{self}: {e}"));
         let (bytes, status) = run(&self.program, &self.args).await.map_err(|e| failed(&e))?;

@@ -27,6 +27,11 @@ pub(super) struct File {
 }
 
 impl File {
+    /// What tells it from others.
+    pub(super) fn name(&self) -> String {
+        format!("file {:?}", self.path)
+    }
+
     pub(super) async fn bytes(&self) -> Result<Text, Error> {
         let failed = |e: &dyn fmt::Display| Error::unavailable(format!("{self}: {e}"));
         let turn = Arc::clone(&self.turn).acquire_owned().await.map_err(|e| failed(&e))?;
@@ -52,5 +57,34 @@ fn read(path: &Path) -> io::Result<Text> {
 impl fmt::Display for File {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "file {}", self.path.display())
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    /// A path that hangs blocks one thread, not one for each ask.
+    #[tokio::test]
+    async fn a_file_that_hangs_is_opened_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("token");
+        assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
+        let file = File { path: path.clone().into(), turn: Arc::new(Semaphore::new(1)) };
+        let mut first = Box::pin(file.bytes());
+        assert!(futures::poll!(&mut first).is_pending());
+        drop(first);
+        let writer = {
+            let path = path.clone();
+            // It opens once the reader that was left behind has opened the other end.
+            tokio::task::spawn_blocking(move || std::fs::File::create(path).unwrap()).await.unwrap()
+        };
+        assert_eq!(file.turn.available_permits(), 0, "the next one waits for it");
+        let mut second = Box::pin(file.bytes());
+        assert!(futures::poll!(&mut second).is_pending());
+        std::fs::write(dir.path().join("next"), "two").unwrap();
+        std::fs::rename(dir.path().join("next"), &path).unwrap();
+        drop(writer);
+        assert_eq!(**second.await.unwrap(), *b"two");
     }
 }

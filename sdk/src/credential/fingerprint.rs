@@ -21,3 +21,14 @@ impl fmt::Debug for Fingerprint {
         f.write_str("Fingerprint(..)")
     }
 }
+
+/// What a source of credentials is known by. Opaque: it tells nothing of the source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Identity(Fingerprint);
+
+impl Identity {
+    /// The identity of what `name` names, such as a path. Names of one kind are told from those of another.
+    pub fn of(kind: &str, name: &str) -> Self {
+        Self(Fingerprint::of(kind, name))
+    }
+}

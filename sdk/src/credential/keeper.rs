@@ -30,6 +30,20 @@ pub(crate) struct Keeper {
     shared: Option<Arc<Shared>>,
 }
 
+/// Leads to a keeper as long as somebody keeps it.
+#[derive(Debug)]
+pub(crate) struct WeakKeeper {
+    env: Env,
+    shared: Weak<Shared>,
+}
+
+impl WeakKeeper {
+    /// The keeper, if there still is one.
+    pub(crate) fn upgrade(&self) -> Option<Keeper> {
+        Some(Keeper { env: self.env.clone(), shared: Some(self.shared.upgrade()?) })
+    }
+}
+
 /// A credential to use for one request, and to tell of afterwards.
 #[derive(Clone, Debug)]
 pub(crate) struct Held {
@@ -96,6 +110,12 @@ impl Keeper {
         let state = Mutex::default();
         let shared = Shared { env: env.clone(), source, bound, state, happened: watch::Sender::new(0) };
         Self { env, shared: Some(Arc::new(shared)) }
+    }
+
+    /// Leads to it as long as somebody keeps it; `None` without a source.
+    pub(crate) fn downgrade(&self) -> Option<WeakKeeper> {
+        let shared = Arc::downgrade(self.shared.as_ref()?);
+        Some(WeakKeeper { env: self.env.clone(), shared })
     }
 
     /// Without a source nothing is sent, and no secret has to be spared: each read counts its own refusals.
@@ -167,17 +187,17 @@ impl Shared {
     fn step(self: &Arc<Self>) -> Step {
         let now = self.env.now();
         let mut state = self.lock();
-        // Taken under the lock, so that nothing can happen between the decision and the wait.
-        let happened = self.happened.subscribe();
+        // Under the lock, so that nothing can happen between the decision and the wait.
+        let happened = || self.happened.subscribe();
         let (step, ask) = match state.standing.next(&now) {
             Next::Use { generation, ask } => {
                 let credential = state.credential.clone();
                 (Step::Done(Ok(Held { credential, generation, at: now.instant })), ask)
             }
             Next::Denied => (Step::Done(Err(Unheld::Denied)), false),
-            Next::Until(at) => (Step::Until(at, happened), false),
-            Next::Await => (Step::Await(state.number, happened), false),
-            Next::Ask => (Step::Await(state.number + 1, happened), true),
+            Next::Until(at) => (Step::Until(at, happened()), false),
+            Next::Await => (Step::Await(state.number, happened()), false),
+            Next::Ask => (Step::Await(state.number + 1, happened()), true),
         };
         if ask {
             state.number += 1;

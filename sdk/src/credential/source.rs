@@ -11,7 +11,7 @@ use secrecy::zeroize::Zeroizing;
 use super::command::Command;
 use super::file::File;
 use super::variable::Variable;
-use super::{Credential, Credentials, check_user, header_name};
+use super::{Credential, Credentials, Identity, check_user, header_name};
 use crate::error::Error;
 
 /// The most that a source may give: 64 KiB.
@@ -111,6 +111,16 @@ impl Form {
 impl Credentials for Source {
     fn credential(&self) -> BoxFuture<'static, Result<Credential, Error>> {
         self.clone().ask().boxed()
+    }
+
+    fn identity(&self) -> Option<Identity> {
+        let Self { origin, form, lasts } = self;
+        let name = match origin {
+            Origin::Variable(variable) => variable.name(),
+            Origin::File(file) => file.name(),
+            Origin::Command(command) => command.name(),
+        };
+        Some(Identity::of("source", &format!("{name} {form:?} {lasts:?}")))
     }
 }
 

@@ -22,6 +22,11 @@ pub(super) struct Variable {
 }
 
 impl Variable {
+    /// What tells it from others.
+    pub(super) fn name(&self) -> String {
+        format!("variable {:?}", self.name)
+    }
+
     pub(super) fn bytes(&self) -> Result<Text, Error> {
         match std::env::var_os(&self.name) {
             Some(value) => Ok(Zeroizing::new(value.into_encoded_bytes())),

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use tokio::runtime::{Handle, Id};
 use tokio::sync::watch;
@@ -10,11 +10,14 @@ use tokio::sync::watch;
 use super::budgets::Budgets;
 use super::exchange::Exchange;
 use super::get::Get;
+use super::keepers::Keepers;
 use super::pacing::Limits;
 use super::pool::Pool;
 use crate::connection::Wake;
 use crate::env::Env;
-use crate::error::{Error, ErrorKind};
+use crate::error::{Cause, Error, ErrorKind};
+use crate::transport::tls::roots;
+use crate::transport::{Network, Tcp, Tls};
 
 /// What reads of HTTP services share: connections, and one budget for each origin and credential (R8).
 ///
@@ -29,15 +32,37 @@ pub(super) struct Shared {
     pub(super) env: Env,
     pub(super) exchange: Arc<dyn Exchange>,
     pub(super) budgets: Budgets,
+    pub(super) keepers: Keepers,
+    /// Where WebSockets connect.
+    pub(super) network: Arc<dyn Network>,
+    root_certificates: Vec<u8>,
+    tls: OnceLock<Tls>,
     pub(super) runtime: Handle,
     /// Counts the jumps of the clock.
     pub(super) woke: watch::Receiver<u64>,
 }
 
+impl Shared {
+    /// TLS for WebSockets, set up when it is first needed: it reads the platform's certificates.
+    pub(super) fn tls(&self) -> Result<Tls, Cause> {
+        if let Some(tls) = self.tls.get() {
+            return Ok(tls.clone());
+        }
+        let tls = Tls::new(&self.root_certificates).map_err(|e| Cause::Unreachable { detail: e.to_string().into() })?;
+        Ok(self.tls.get_or_init(|| tls).clone())
+    }
+}
+
 impl Agent {
     /// Sets one up. Everything has a default.
     pub fn builder() -> AgentBuilder {
-        AgentBuilder { exchange: None, env: None, limits: Limits::default() }
+        AgentBuilder {
+            exchange: None,
+            network: Arc::new(Tcp::default()),
+            root_certificates: Vec::new(),
+            env: None,
+            limits: Limits::default(),
+        }
     }
 
     /// The one of the present tokio runtime; all that ask for it get the same.
@@ -89,6 +114,8 @@ fn current() -> Result<Handle, Error> {
 #[must_use = "nothing exists before `build`"]
 pub struct AgentBuilder {
     exchange: Option<Arc<dyn Exchange>>,
+    network: Arc<dyn Network>,
+    root_certificates: Vec<u8>,
     env: Option<Env>,
     limits: Limits,
 }
@@ -97,6 +124,20 @@ impl AgentBuilder {
     /// What sends the requests. Default: a [`Pool`] with its defaults.
     pub fn exchange(mut self, exchange: impl Exchange) -> Self {
         self.exchange = Some(Arc::new(exchange));
+        self
+    }
+
+    /// Where [WebSockets](super::push::WebSocket) resolve names and connect. Default: the operating system's [`Tcp`]. No
+    /// proxy is used for them. Requests go where the [`exchange`](Self::exchange) sends them.
+    pub fn network(mut self, network: impl Network) -> Self {
+        self.network = Arc::new(network);
+        self
+    }
+
+    /// Trusts the certificates in `pem` beside what the platform trusts: for WebSockets, and for requests unless an
+    /// [`exchange`](Self::exchange) is given, which has its own. Replaces those given before.
+    pub fn root_certificates(mut self, pem: impl Into<Vec<u8>>) -> Self {
+        self.root_certificates = pem.into();
         self
     }
 
@@ -115,17 +156,28 @@ impl AgentBuilder {
     /// Makes it.
     ///
     /// # Errors
-    /// Outside a tokio runtime, or when no TLS can be had.
+    /// Outside a tokio runtime, when a certificate is not usable, or when no TLS can be had.
     pub fn build(self) -> Result<Agent, Error> {
         let runtime = current()?;
+        roots(&self.root_certificates)?;
         let env = self.env.unwrap_or_else(Env::system);
         let exchange = match self.exchange {
             Some(exchange) => exchange,
-            None => Arc::new(Pool::builder().build()?),
+            None => Arc::new(Pool::builder().root_certificates(self.root_certificates.clone()).build()?),
         };
         let (sender, woke) = watch::channel(0);
         let budgets = Budgets::new(env.clone(), self.limits);
-        let shared = Arc::new(Shared { env, exchange, budgets, runtime: runtime.clone(), woke });
+        let shared = Arc::new(Shared {
+            env,
+            exchange,
+            budgets,
+            keepers: Keepers::default(),
+            network: self.network,
+            root_certificates: self.root_certificates,
+            tls: OnceLock::new(),
+            runtime: runtime.clone(),
+            woke,
+        });
         // It ends once nothing reads any more, or with its runtime.
         drop(runtime.spawn(look_out(Arc::downgrade(&shared), shared.env.clone(), sender)));
         Ok(Agent { shared })

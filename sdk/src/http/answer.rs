@@ -6,7 +6,7 @@
 mod body;
 mod media;
 
-pub(crate) use body::{Body, Completeness, MAX_BODY, json, text};
+pub(crate) use body::{Body, MAX_BODY, json, text};
 pub(crate) use media::Expected;
 
 use std::sync::Arc;

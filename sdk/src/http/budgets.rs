@@ -143,6 +143,7 @@ impl Budget {
     }
 
     /// Before when certainly no request is granted, if that lies ahead.
+    #[cfg(test)]
     pub(crate) fn held_until(&self) -> Option<Monotonic> {
         let now = self.pace.env.instant();
         lock(&self.pace.state).pacing.held_until().filter(|&until| until > now)

@@ -13,10 +13,14 @@ use url::Url;
 use super::agent::Agent;
 use super::answer::{self, Expected};
 use super::decode;
-use super::poll::{Bounds, Marks, Pace, Settings};
+use super::feed::{self, EventStream, Feed, LogKind};
+use super::fetcher::Fetcher;
+use super::guide::Guide;
+use super::poll::{Answer, Bounds, Marks, Pace, Settings};
 use super::poller::{self, Parts};
 use super::push::Push;
 use super::requester::Requester;
+use super::sse;
 use crate::connection::Backoff;
 use crate::credential::{Credentials, Keeper};
 use crate::error::{Cause, Error};
@@ -130,19 +134,25 @@ impl Get {
 
     /// A stream of the service that says when something changes. Each event leads to a look; the looks go on at
     /// [`Settings::reread`] in any case, and follow each (re)connect: no event is trusted to be the only one.
-    pub fn push(mut self, push: Push) -> Self {
+    ///
+    /// A stream of the same origin has the credential and the headers of the read.
+    pub fn push(mut self, push: impl Into<Push>) -> Self {
+        let push = push.into();
+        if let Err(e) = push.check() {
+            self.refuse(e);
+        }
         self.push = Some(push);
         self
     }
 
     /// Reads JSON, and goes on to set up what depends on its type.
     pub fn json<T: DeserializeOwned + Send + Sync + 'static>(self) -> Read<T> {
-        self.read(Expected::Json, |body| answer::json(body))
+        self.read(Expected::Json, |body| answer::json(body).map_err(Answer::Unserved))
     }
 
     /// Reads text.
     pub fn text(self) -> Read<String> {
-        self.read(Expected::Text, |body| answer::text(body.clone()))
+        self.read(Expected::Text, |body| answer::text(body.clone()).map_err(Answer::Unserved))
     }
 
     /// Reads what `decode` makes of a whole body, whatever its content type. An error says what was expected.
@@ -151,7 +161,7 @@ impl Get {
         decode: impl Fn(&[u8]) -> Result<T, String> + Send + Sync + 'static,
     ) -> Read<T> {
         self.read(Expected::Bytes, move |body| {
-            decode(body).map_err(|detail| Cause::Undecodable { detail: detail.into() })
+            decode(body).map_err(|detail| Answer::Unserved(Cause::Undecodable { detail: detail.into() }))
         })
     }
 
@@ -163,16 +173,70 @@ impl Get {
         self.json().observe()
     }
 
+    /// Follows the log there: each byte once and in order, or one explicit gap (R6). Call it inside a tokio runtime.
+    ///
+    /// # Errors
+    /// When the URL, a header or a setting of `kind` is malformed, outside a tokio runtime, or when no TLS can be had.
+    pub fn log(self, kind: LogKind, settings: feed::Settings) -> Result<Feed<Bytes>, Error> {
+        let (agent, requester, url) = self.checked(Expected::Bytes)?;
+        let env = agent.inner().env.clone();
+        Feed::log(Fetcher::new(requester), url, kind, settings, env)
+    }
+
+    /// Follows the event stream there, by `Last-Event-ID` where the service replays. Call it inside a tokio runtime.
+    ///
+    /// # Errors
+    /// When the URL or a header is malformed, outside a tokio runtime, or when no TLS can be had.
+    pub fn events(self, replays: bool, settings: feed::Settings) -> Result<Feed<sse::Event>, Error> {
+        let (agent, requester, url) = self.checked(Expected::EventStream)?;
+        let env = agent.inner().env.clone();
+        let stream = EventStream::new(url);
+        let stream = if replays { stream } else { stream.without_replay() };
+        Ok(Feed::events(Fetcher::new(requester), stream, settings, env))
+    }
+
     fn read<T>(
         self,
         expected: Expected,
-        decode: impl Fn(&Bytes) -> Result<T, Cause> + Send + Sync + 'static,
+        decode: impl Fn(&Bytes) -> Result<T, Answer> + Send + Sync + 'static,
     ) -> Read<T> {
         Read { get: self, expected, decode: Arc::new(decode), marks: None, pages: None }
     }
 
     fn refuse(&mut self, e: Error) {
         self.refused.get_or_insert(e);
+    }
+
+    /// The address, as it was given.
+    pub(crate) fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// The bounds and intervals so far.
+    pub(crate) fn present_settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// Reads JSON from where a guide leads, with what else was set up here.
+    pub(crate) fn guided<T: Send + Sync + 'static>(
+        mut self,
+        guide: impl Guide<T> + 'static,
+        marks: impl Fn(&T) -> Marks + Send + Sync + 'static,
+    ) -> Result<(Observable<T>, Observable<Look>), Error> {
+        self.url = guide.url().to_string();
+        let (agent, requester, url) = self.checked(Expected::Json)?;
+        let parts = Parts {
+            requester,
+            url,
+            expected: Expected::Json,
+            decode: guide.decode(),
+            marks: Some(Arc::new(marks)),
+            pages: None,
+            settings: self.settings,
+            push: self.push,
+            guide: Some(Box::new(guide)),
+        };
+        Ok(poller::start(&agent, parts))
     }
 
     /// The agent and what sends its requests, checked.
@@ -187,7 +251,10 @@ impl Get {
         };
         let env = agent.inner().env.clone();
         let keeper = match &self.credentials {
-            Some(source) => Keeper::bounded(Arc::clone(source), env, self.settings.bounds.credential),
+            Some(source) => {
+                let bound = self.settings.bounds.credential;
+                agent.inner().keepers.of(url.origin(), source, &env, bound)
+            }
             None => Keeper::none(env),
         };
         let mut headers = self.headers.clone();
@@ -283,6 +350,7 @@ impl<T: Send + Sync + 'static> Read<T> {
             pages: self.pages,
             settings: self.get.settings,
             push: self.get.push,
+            guide: None,
         };
         Ok(poller::start(&agent, parts))
     }

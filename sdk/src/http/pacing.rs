@@ -88,7 +88,10 @@ impl Pacing {
     /// Before when certainly nothing is granted: the service asked to wait, nothing remains in a window, or what remains
     /// is so little that the next request is due more than [`Limits::most_spacing`] after the last one. It may have passed.
     pub fn held_until(&self) -> Option<Monotonic> {
-        let due = self.paced().filter(|due| due.since(self.sent.last.unwrap_or_default()) > self.limits.most_spacing);
+        // What is under way may turn out to have cost nothing.
+        let due = self
+            .paced(&Flights::default())
+            .filter(|due| due.since(self.sent.last.unwrap_or_default()) > self.limits.most_spacing);
         self.forbidden_until().max(due)
     }
 
@@ -177,9 +180,9 @@ impl Pacing {
     }
 
     /// When the windows have a request due.
-    fn paced(&self) -> Option<Monotonic> {
+    fn paced(&self, flights: &Flights) -> Option<Monotonic> {
         let wanted = self.waiting.len() + self.flights.unanswered_after(0);
-        self.windows.due(self.sent.last?, wanted, &self.flights)
+        self.windows.due(self.sent.last?, wanted, flights)
     }
 
     /// When the next is granted, as far as time decides.
@@ -190,12 +193,12 @@ impl Pacing {
         };
         let probe = self.probing.map_or(Duration::ZERO, |_| PROBE);
         let refused = self.refusals.due(self.sent.last.unwrap_or_default()).unwrap_or_default();
-        held.max(last + self.limits.spacing.max(probe)).max(refused).max(self.paced().unwrap_or_default())
+        held.max(last + self.limits.spacing.max(probe)).max(refused).max(self.paced(&self.flights).unwrap_or_default())
     }
 
     /// Whether one more may be under way.
     fn has_room(&self) -> bool {
-        self.flights.0.len() < self.limits.in_flight.max(1) && !self.windows.is_spoken_for(&self.flights)
+        self.flights.0.len() < self.limits.in_flight.max(1)
     }
 
     fn grant(&mut self, now: &Now) -> Actions<Action> {
@@ -235,12 +238,7 @@ impl Machine for Pacing {
 
     fn deadline(&self) -> Option<Monotonic> {
         self.first()?;
-        Some(if self.has_room() {
-            self.due()
-        } else {
-            let recheck = self.checked + RECHECK;
-            self.windows.first_reset().map_or(recheck, |reset| recheck.min(reset))
-        })
+        Some(if self.has_room() { self.due() } else { self.checked + RECHECK })
     }
 }
 

@@ -46,7 +46,7 @@
 //! - `Start` once; then every event as it happens, and `Tick` at the machine's deadline.
 //! - After `Want` the credential and the budget are asked for. That ends with one `Permitted`, with one `Failed` or `Denied`
 //!   if there is no credential to be had, or with `Withdraw`. `Held` comes before if there is a time to wait for.
-//! - After `Send` the first phase is taken to be [`Phase::FirstByte`](crate::Phase::FirstByte); `Began` says when another
+//! - After `Send` the first phase is taken to be [`Phase::FirstByte`](crate::error::Phase::FirstByte); `Began` says when another
 //!   begins, `Began(Idle)` at the head and at each piece of the body. It ends with one `Answered` or `Failed`, or with
 //!   `Abort`, after which neither may come.
 //! - With `validate` the request names the validator that came with the value *that is shown*. Without a validator at hand

@@ -17,6 +17,7 @@ use super::answer::{self, Asked, Body, Expected, Judgement};
 use super::budgets::Budget;
 use super::exchange::{self, Connection, Progress};
 use super::get::{Look, Page};
+use super::guide::{Guide, Guided, Turn};
 use super::poll::{Action, Answer, Event, Machine, Marks, Settings};
 use super::push::{self, Happening, Push};
 use super::requester::{Allowed, Ask, Requester, Sent, Wanted, Wish};
@@ -30,7 +31,8 @@ use crate::observe::machine::Shown;
 use crate::observe::{Observable, Publisher, channel};
 use crate::wire::Epoch;
 
-pub(super) type Decode<T> = dyn Fn(&Bytes) -> Result<T, Cause> + Send + Sync;
+/// Makes a value of a body, or says what the answer comes down to without one.
+pub(crate) type Decode<T> = dyn Fn(&Bytes) -> Result<T, Answer> + Send + Sync;
 pub(super) type MarksOf<T> = dyn Fn(&T) -> Marks + Send + Sync;
 pub(super) type Pages<T> = dyn Fn(&T, &HeaderMap) -> Page + Send + Sync;
 type Query = Vec<(String, String)>;
@@ -50,6 +52,7 @@ pub(super) struct Parts<T> {
     pub(super) pages: Option<Arc<Pages<T>>>,
     pub(super) settings: Settings,
     pub(super) push: Option<Push>,
+    pub(super) guide: Option<Box<dyn Guide<T>>>,
 }
 
 /// Starts to read. The task ends with its last observer, with an end of the read, or with the agent's runtime.
@@ -75,6 +78,8 @@ struct Poller<T> {
     alarm: Alarm,
     woke: watch::Receiver<u64>,
     push: Option<Box<push::Stream>>,
+    /// The stream that the guide gave, unless the caller has set one.
+    led: Led,
     wanted: Option<Box<Wanted>>,
     allowed: Option<Box<Allowed>>,
     flight: Option<Flight<T>>,
@@ -86,11 +91,18 @@ struct Poller<T> {
     shown: Identity,
     /// Where the next request continues.
     query: Query,
+    guide: Option<Box<dyn Guide<T>>>,
     refusals: Refusals,
     budget: Option<Budget>,
     number: u64,
     status: Option<StatusCode>,
     ended: bool,
+}
+
+/// Who says which stream is open.
+enum Led {
+    ByCaller,
+    ByGuide(Option<Push>),
 }
 
 /// By what a value is known again.
@@ -135,11 +147,18 @@ struct Got<T> {
 
 impl<T: Send + Sync + 'static> Poller<T> {
     fn new(parts: Parts<T>, publisher: Publisher<T>, looks: Publisher<Look>, woke: watch::Receiver<u64>) -> Self {
-        let Parts { requester, url, expected, decode, marks, pages, settings, push } = parts;
+        let Parts { requester, url, expected, decode, marks, pages, settings, push, guide } = parts;
         let env = requester.env().clone();
         let epoch = Epoch::new(env.ulid());
         let machine = Machine::new(settings.clone(), epoch, env.now());
-        let push = push.map(|push| Box::new(push.open(&requester)));
+        let (push, led) = match push {
+            Some(push) => (Some(push), Led::ByCaller),
+            None => {
+                let push = guide.as_ref().and_then(|guide| guide.push());
+                (push.clone(), Led::ByGuide(push))
+            }
+        };
+        let push = push.map(|push| Box::new(push.open(&requester, &url)));
         Self {
             alarm: Alarm::new(env.clone()),
             env,
@@ -153,6 +172,7 @@ impl<T: Send + Sync + 'static> Poller<T> {
             looks,
             woke,
             push,
+            led,
             wanted: None,
             allowed: None,
             flight: None,
@@ -160,6 +180,7 @@ impl<T: Send + Sync + 'static> Poller<T> {
             learned: None,
             shown: Identity::default(),
             query: Query::new(),
+            guide,
             refusals: Refusals::default(),
             budget: None,
             number: 0,
@@ -222,6 +243,7 @@ impl<T: Send + Sync + 'static> Poller<T> {
             Err((cause, again)) => {
                 drop(allowed);
                 self.query.clear();
+                self.unanswered();
                 self.tell(Event::Failed { cause, again });
             }
             Ok(got) => {
@@ -229,14 +251,55 @@ impl<T: Send + Sync + 'static> Poller<T> {
                 drop(allowed);
                 self.go_on(&got.answer, got.query);
                 (self.taken, self.learned) = (got.value, got.identity);
-                let served =
-                    matches!(got.answer, Answer::Value(_) | Answer::Same | Answer::Unchanged | Answer::Nothing);
+                let (answer, turn) = self.guided(got.answer);
+                let served = matches!(answer, Answer::Value(_) | Answer::Same | Answer::Unchanged | Answer::Nothing);
                 let retry_after = if served { got.told.retry_after } else { got.told.wait() };
                 // A cache's freshness stretches the interval, but not beyond what the caller has set.
                 let fresh_for = got.told.fresh_for.map(|fresh| fresh.min(self.settings.pace.most));
                 let holds = fresh_for.max(got.told.poll_interval);
-                self.tell(Event::Answered { answer: got.answer, retry_after, holds });
+                self.tell(Event::Answered { answer, retry_after, holds });
+                if turn.is_some() {
+                    self.turn_push();
+                }
+                if turn == Some(Turn::AtOnce) {
+                    self.tell(Event::Hint);
+                }
             }
+        }
+    }
+
+    /// What the guide makes of an answer, if there is one.
+    fn guided(&mut self, answer: Answer) -> (Answer, Option<Turn>) {
+        let Some(guide) = &mut self.guide else { return (answer, None) };
+        let Guided { answer, turn } = guide.judge(self.env.now(), answer, self.taken.as_deref());
+        if turn.is_some() {
+            self.url = guide.url().clone();
+            // What was shown came from elsewhere: nothing there is compared with it.
+            self.shown = Identity::default();
+            self.learned = None;
+        }
+        self.reader.decode = guide.decode();
+        (answer, turn)
+    }
+
+    /// Opens the stream that tells of what is read now, in place of the one that told of what was read before.
+    fn turn_push(&mut self) {
+        let (Led::ByGuide(open), Some(guide)) = (&mut self.led, &self.guide) else { return };
+        let push = guide.push();
+        let same = match (&*open, &push) {
+            (Some(open), Some(push)) => open.is(push),
+            (None, None) => true,
+            (Some(_), None) | (None, Some(_)) => false,
+        };
+        if same {
+            return;
+        }
+        open.clone_from(&push);
+        let attached = self.push.as_ref().is_some_and(|stream| stream.is_attached());
+        self.push = push.map(|push| Box::new(push.open(&self.requester, &self.url)));
+        if attached {
+            // The new one is not up yet.
+            self.tell(Event::Detached(Cause::Connecting));
         }
     }
 
@@ -247,6 +310,13 @@ impl<T: Send + Sync + 'static> Poller<T> {
             Answer::Value(_) | Answer::Nothing => self.query = query.unwrap_or_else(|| std::mem::take(&mut self.query)),
             Answer::Same | Answer::Unchanged | Answer::Refused(_) | Answer::Unserved(Cause::RateLimited { .. }) => {}
             Answer::Absent | Answer::Gone | Answer::Unserved(_) => self.query.clear(),
+        }
+    }
+
+    /// A request came to no answer.
+    fn unanswered(&mut self) {
+        if let Some(guide) = &mut self.guide {
+            guide.unanswered(self.env.now());
         }
     }
 
@@ -279,7 +349,7 @@ impl<T: Send + Sync + 'static> Poller<T> {
                     let marks = self.reader.marks(&value);
                     Ok((value, marks))
                 });
-                let pushed = decoded.map_err(|cause| Arc::from(cause.to_string())).map(|(value, marks)| {
+                let pushed = decoded.map_err(|_| Arc::from("expected a value")).map(|(value, marks)| {
                     (self.taken, self.learned) = (Some(Arc::new(value)), Some(Identity::default()));
                     marks
                 });
@@ -303,6 +373,7 @@ impl<T: Send + Sync + 'static> Poller<T> {
                 Action::Abort => {
                     self.flight = None;
                     self.query.clear();
+                    self.unanswered();
                 }
                 Action::Scheduled(next) => {
                     let status = self.status.map(|status| status.as_u16());
@@ -470,7 +541,7 @@ async fn whole(answer: &mut exchange::Answer, progress: &Progress) -> Result<Byt
 }
 
 /// The beginning of a body, as far as it comes.
-async fn beginning(answer: &mut exchange::Answer, progress: &Progress) -> Vec<u8> {
+pub(super) async fn beginning(answer: &mut exchange::Answer, progress: &Progress) -> Vec<u8> {
     let mut body = Vec::new();
     progress.begins(Phase::Idle);
     while body.len() < ERROR_BODY
@@ -483,9 +554,11 @@ async fn beginning(answer: &mut exchange::Answer, progress: &Progress) -> Vec<u8
 }
 
 /// Runs the caller's code. Its panic is a value that cannot be had, and no end of the read (R1, R3).
-fn guarded<R>(code: impl FnOnce() -> Result<R, Cause>) -> Result<R, Cause> {
-    catch_unwind(AssertUnwindSafe(code))
-        .unwrap_or_else(|_| Err(Cause::Undecodable { detail: "expected a value, the decoder panicked".into() }))
+fn guarded<R>(code: impl FnOnce() -> Result<R, Answer>) -> Result<R, Answer> {
+    catch_unwind(AssertUnwindSafe(code)).unwrap_or_else(|_| {
+        let detail = "expected a value, the decoder panicked".into();
+        Err(Answer::Unserved(Cause::Undecodable { detail }))
+    })
 }
 
 impl<T: Send + Sync + 'static> Reader<T> {
@@ -498,7 +571,7 @@ impl<T: Send + Sync + 'static> Reader<T> {
                 None => (Answer::Value(self.marks(&value)), Some(value), None),
             })
         });
-        let (answer, value, query) = read.unwrap_or_else(|cause| (Answer::Unserved(cause), None, None));
+        let (answer, value, query) = read.unwrap_or_else(|answer| (answer, None, None));
         let identity = value.is_some().then_some(identity);
         Got { answer, value: value.map(Arc::new), identity, query, told }
     }

@@ -81,14 +81,7 @@ impl Trail {
         if self.keeps_credentials {
             return;
         }
-        let secret: Vec<HeaderName> = headers
-            .iter()
-            .filter(|(name, value)| value.is_sensitive() || is_secret(name))
-            .map(|(name, _)| name.clone())
-            .collect();
-        for name in secret {
-            headers.remove(name);
-        }
+        remove_secrets(headers);
     }
 
     fn resolve(&self, headers: &HeaderMap) -> Result<Url, Misdirected> {
@@ -157,6 +150,18 @@ impl fmt::Display for Misdirected {
 }
 
 impl std::error::Error for Misdirected {}
+
+/// Removes what may not go to another origin: whatever is marked as sensitive, or has a name like one that holds a secret.
+pub(crate) fn remove_secrets(headers: &mut HeaderMap) {
+    let secret: Vec<HeaderName> = headers
+        .iter()
+        .filter(|(name, value)| value.is_sensitive() || is_secret(name))
+        .map(|(name, _)| name.clone())
+        .collect();
+    for name in secret {
+        headers.remove(name);
+    }
+}
 
 fn is_secret(name: &HeaderName) -> bool {
     let known = [AUTHORIZATION, COOKIE, PROXY_AUTHORIZATION];

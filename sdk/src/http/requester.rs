@@ -8,13 +8,14 @@ use url::Url;
 use super::agent::{Agent, Shared};
 use super::budgets::{Budget, Granted, Permit, Step};
 use super::exchange::{self, Connection, Failure, FailureKind, Progress, Request};
-use super::redirect::Trail;
+use super::redirect::{self, Trail};
 use super::told::Told;
 use super::validator::Validator;
 use crate::credential::{Held, Keeper, Unheld};
 use crate::env::Env;
 use crate::error::Cause;
 use crate::machine::Monotonic;
+use crate::transport::{Network, Tls};
 
 /// How much of a redirect's body is read to keep its connection.
 const DRAINED: usize = 64 << 10;
@@ -35,6 +36,28 @@ impl Requester {
 
     pub(super) fn env(&self) -> &Env {
         &self.agent.env
+    }
+
+    /// The same for another origin: without the credential, and without headers that look like one.
+    pub(super) fn without_secrets(&self) -> Self {
+        let mut headers = HeaderMap::clone(&self.headers);
+        redirect::remove_secrets(&mut headers);
+        Self { agent: Arc::clone(&self.agent), keeper: Keeper::none(self.env().clone()), headers: Arc::new(headers) }
+    }
+
+    /// Those of every request.
+    pub(super) fn headers(&self) -> &HeaderMap {
+        &self.headers
+    }
+
+    /// Where WebSockets connect.
+    pub(super) fn network(&self) -> Arc<dyn Network> {
+        Arc::clone(&self.agent.network)
+    }
+
+    /// For WebSockets.
+    pub(super) fn tls(&self) -> Result<Tls, Cause> {
+        self.agent.tls()
     }
 
     /// The wish to send one request to the origin of `url`.
@@ -121,7 +144,7 @@ pub(super) struct Ask {
 pub(super) struct Sent {
     pub(super) answer: exchange::Answer,
     pub(super) told: Told,
-    /// Where it came from.
+    /// The way to where it came from.
     pub(super) trail: Trail,
     /// Whether the service was asked to compare.
     pub(super) validated: bool,

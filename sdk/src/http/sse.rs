@@ -47,7 +47,7 @@ pub struct Parser {
     replaced: String,
     /// The `event` field of the event being read; empty for none.
     kind: String,
-    /// The last `id` field; it counts from the end of its event.
+    /// The last `id` field of the event being read, if `id_given`; it counts from the end of the event.
     id: String,
     id_given: bool,
     last_id: String,
@@ -165,7 +165,6 @@ impl Parser {
     pub fn reconnect(&mut self) {
         let mut next = Self::bounded(self.bound);
         next.last_id.push_str(&self.last_id);
-        next.id.push_str(&self.last_id);
         next.retry = self.retry;
         next.resumable = self.resumable;
         *self = next;
@@ -287,14 +286,12 @@ impl Parser {
                 Data::Joined => self.join(value),
             },
             b"event" => {
-                self.kind.clear();
-                self.kind.push_str(&String::from_utf8_lossy(&self.buffer[value]));
+                set(&mut self.kind, &self.buffer[value]);
             }
             b"id" => {
                 let value = &self.buffer[value];
                 if !value.contains(&0) {
-                    self.id.clear();
-                    self.id.push_str(&String::from_utf8_lossy(value));
+                    set(&mut self.id, value);
                     self.id_given = true;
                 }
             }
@@ -320,7 +317,7 @@ impl Parser {
     fn dispatch(&mut self) -> Option<Data> {
         self.size = 0;
         if self.id_given {
-            self.last_id.clone_from(&self.id);
+            std::mem::swap(&mut self.last_id, &mut self.id);
         }
         match std::mem::replace(&mut self.data, Data::None) {
             Data::None => {
@@ -357,5 +354,14 @@ impl Parser {
         };
         let kind = if self.kind.is_empty() { MESSAGE } else { &self.kind };
         EventRef { kind, data, id: &self.last_id, id_given: self.id_given }
+    }
+}
+
+/// Replaces what is not valid UTF-8, and only that. A line is whole, so no character is cut.
+fn set(text: &mut String, bytes: &[u8]) {
+    text.clear();
+    match std::str::from_utf8(bytes) {
+        Ok(valid) => text.push_str(valid),
+        Err(_) => text.push_str(&String::from_utf8_lossy(bytes)),
     }
 }

@@ -3,17 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio_tungstenite::client_async_with_config;
+use tokio_tungstenite::tungstenite;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
-use tokio_tungstenite::tungstenite::error::ProtocolError;
 use tokio_tungstenite::tungstenite::http::{HeaderValue, Response, StatusCode, header};
-use tokio_tungstenite::tungstenite::{self};
 use url::Url;
 
-use super::limits::config;
-use super::meter::Metered;
 use super::network::{Io, Network};
 use super::tls::Tls;
+use super::upgrade::{NoUpgrade, Upgraded, upgrade};
 use super::websocket::{Received, Socket};
 use crate::connection::close::CloseMeaning;
 use crate::credential::Credential;
@@ -21,7 +18,7 @@ use crate::error::{Cause, Phase};
 use crate::wire::{Incoming, SUBPROTOCOL, ServerFrame, Welcome};
 
 /// How long to keep away after a close with 1013 that states no time.
-const TRY_AGAIN_LATER: Duration = Duration::from_secs(5);
+pub(crate) const TRY_AGAIN_LATER: Duration = Duration::from_secs(5);
 
 /// A connection that was welcomed.
 pub(crate) struct Dialed {
@@ -39,10 +36,6 @@ pub(crate) enum DialFailure {
 }
 
 impl DialFailure {
-    fn unreachable(address: &str, e: &dyn std::fmt::Display) -> Self {
-        Self::Failed { cause: Cause::Unreachable { detail: format!("{address}: {e}").into() }, retry_after: None }
-    }
-
     fn of(cause: Cause) -> Self {
         Self::Failed { cause, retry_after: None }
     }
@@ -57,29 +50,16 @@ pub(crate) async fn dial(
     credential: Option<Credential>,
     mut begins: impl FnMut(Phase),
 ) -> Result<Dialed, DialFailure> {
-    begins(Phase::Connect);
-    let mut io = network.connect(Arc::clone(&address)).await.map_err(|e| DialFailure::unreachable(&address, &e))?;
-    if let Some(tls) = tls {
-        begins(Phase::Tls);
-        let host = url.host_str().unwrap_or_default();
-        let stream = tls.connect(host, io).await.map_err(|e| DialFailure::unreachable(&address, &e))?;
-        io = Box::new(stream);
-    }
-    begins(Phase::Upgrade);
     let request = upgrade_request(&url, credential)?;
-    let (stream, response) = match client_async_with_config(request, Metered::new(io), Some(config())).await {
-        Ok(upgraded) => upgraded,
-        Err(tungstenite::Error::Http(response)) => return Err(refusal(&response)),
-        Err(tungstenite::Error::Protocol(ProtocolError::HandshakeIncomplete)) => {
-            return Err(DialFailure::of(Cause::Dropped { code: None }));
-        }
-        Err(e) => return Err(DialFailure::unreachable(&address, &e)),
-    };
-    if response.headers().get(header::SEC_WEBSOCKET_PROTOCOL).is_none_or(|p| p != SUBPROTOCOL) {
+    let upgraded = upgrade(network, tls, &url, &address, request, &mut begins).await;
+    let Upgraded { mut socket, headers } = upgraded.map_err(|failure| match failure {
+        NoUpgrade::Unreachable(cause) | NoUpgrade::Broken(cause) => DialFailure::of(cause),
+        NoUpgrade::Answered(response) => refusal(&response),
+    })?;
+    if headers.get(header::SEC_WEBSOCKET_PROTOCOL).is_none_or(|p| p != SUBPROTOCOL) {
         return Err(DialFailure::of(Cause::Undecodable { detail: format!("subprotocol {SUBPROTOCOL}").into() }));
     }
     begins(Phase::Welcome);
-    let mut socket = Socket::new(stream);
     loop {
         match socket.next().await {
             Received::Text(text) => match ServerFrame::parse(&text) {
@@ -89,7 +69,8 @@ pub(crate) async fn dial(
                 }
                 Err(e) => return Err(DialFailure::of(Cause::Undecodable { detail: e.to_string().into() })),
             },
-            Received::Alive | Received::Flushed | Received::Moved { .. } => {}
+            Received::Binary => return Err(DialFailure::of(Received::binary())),
+            Received::Pong(_) | Received::Alive | Received::Flushed | Received::Moved { .. } => {}
             Received::Ended { cause, close } => {
                 let (code, reason) = close.unzip();
                 let hinted = reason.as_deref().and_then(hint);

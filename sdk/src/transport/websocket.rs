@@ -19,6 +19,10 @@ use crate::error::Cause;
 pub(crate) enum Received {
     /// A text frame.
     Text(Utf8Bytes),
+    /// A binary message.
+    Binary,
+    /// The answer to the [ping](Socket::ping) of that number, or to none of ours.
+    Pong(Option<u64>),
     /// A frame that says only that the peer lives.
     Alive,
     /// Bytes went through, without a whole frame yet.
@@ -37,6 +41,13 @@ pub(crate) enum Received {
         /// The peer's close code and reason.
         close: Option<(u16, String)>,
     },
+}
+
+impl Received {
+    /// Why a link of ours ends with a binary message.
+    pub(crate) fn binary() -> Cause {
+        Cause::Undecodable { detail: "a text frame, got binary".into() }
+    }
 }
 
 /// An upgraded connection, on either side.
@@ -59,6 +70,12 @@ where
     /// Queues a text frame; [`next`](Self::next) hands it to the transport.
     pub(crate) fn send(&mut self, text: String) {
         self.queue.push_back(Message::text(text));
+    }
+
+    /// Queues a ping of that number (RFC 6455, 5.5.2).
+    #[cfg(feature = "http")]
+    pub(crate) fn ping(&mut self, n: u64) {
+        self.queue.push_back(Message::Ping(n.to_be_bytes().to_vec().into()));
     }
 
     /// Queues a close frame.
@@ -100,10 +117,11 @@ where
         }
         Poll::Ready(match ready!(Pin::new(&mut self.stream).poll_next(cx)) {
             Some(Ok(Message::Text(text))) => Received::Text(text),
-            Some(Ok(Message::Ping(_) | Message::Pong(_) | Message::Frame(_))) => Received::Alive,
-            Some(Ok(Message::Binary(_))) => {
-                Received::Ended { cause: Cause::Undecodable { detail: "a text frame, got binary".into() }, close: None }
+            Some(Ok(Message::Pong(payload))) => {
+                Received::Pong(<[u8; 8]>::try_from(&*payload).ok().map(u64::from_be_bytes))
             }
+            Some(Ok(Message::Ping(_) | Message::Frame(_))) => Received::Alive,
+            Some(Ok(Message::Binary(_))) => Received::Binary,
             Some(Ok(Message::Close(frame))) => {
                 // 1005: a close frame without a code (RFC 6455, 7.4.1).
                 let close = frame.map_or((1005, String::new()), |f| (f.code.into(), f.reason.to_string()));

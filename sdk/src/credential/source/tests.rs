@@ -72,18 +72,10 @@ async fn a_file_is_read_up_to_its_bound() {
 
 #[cfg(unix)]
 mod unix {
-    use std::path::PathBuf;
-
     use super::*;
 
     fn sh(script: &str) -> Source {
         command("sh", ["-c", script])
-    }
-
-    fn pipe(dir: &tempfile::TempDir) -> PathBuf {
-        let path = dir.path().join("pipe");
-        assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
-        path
     }
 
     /// FC-51: a token that is renewed is found.
@@ -115,8 +107,9 @@ mod unix {
     #[tokio::test]
     async fn a_command_is_killed_when_nobody_waits_for_it() {
         let dir = tempfile::tempdir().unwrap();
-        let pipe = pipe(&dir);
-        let script = "exec 3> \"$0\"; echo begun >&3; exec sleep 3600";
+        let pipe = dir.path().join("pipe");
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        let script = "exec 3> \"$0\"; echo begun >&3; exec sleep 300";
         let source = command("sh", ["-c".as_ref(), script.as_ref(), pipe.as_os_str()]);
         let (begun, mut has_begun) = tokio::sync::mpsc::unbounded_channel();
         let reads = tokio::task::spawn_blocking(move || {
@@ -131,35 +124,6 @@ mod unix {
         }
         drop(ask);
         assert_eq!(reads.await.unwrap(), 0, "it has ended");
-    }
-
-    /// A path that hangs blocks one thread, not one for each ask.
-    #[tokio::test]
-    async fn a_file_that_hangs_is_opened_once() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = pipe(&dir);
-        let source = file(&path);
-        let mut first = source.credential();
-        assert!(futures::poll!(&mut first).is_pending());
-        drop(first);
-        let mut second = source.credential();
-        assert!(futures::poll!(&mut second).is_pending());
-        // The reader that was left behind gets this, and only then the second one opens the file.
-        let write = |text: &'static str| {
-            let path = path.clone();
-            tokio::task::spawn_blocking(move || std::fs::write(path, text).unwrap())
-        };
-        write("one").await.unwrap();
-        let writes = write("two");
-        let got = second.await;
-        if got.is_err() {
-            // Let the writer go, which has no reader then.
-            tokio::task::spawn_blocking(move || std::fs::read(path)).await.unwrap().unwrap();
-        }
-        writes.await.unwrap();
-        let mut headers = HeaderMap::new();
-        got.unwrap().apply(&mut headers);
-        assert_eq!(headers[::http::header::AUTHORIZATION], "Bearer two");
     }
 
     /// Whatever goes wrong, what was read, printed or handed over as an argument is not told.

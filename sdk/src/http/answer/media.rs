@@ -10,7 +10,7 @@ use crate::http::fields::{self, Member};
 /// What a body is to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Expected {
-    /// One JSON text, in UTF-8 (RFC 8259, 8.1).
+    /// One JSON text, in UTF-8 (RFC 8259, 8.1). It may call itself plain text, as Buildbot's does: its syntax shows what it is.
     Json,
     /// Text in UTF-8, such as a log. Not HTML: that is what login and error pages are.
     Text,
@@ -43,7 +43,7 @@ impl Expected {
     /// Whether `media`, in lower case, is it.
     fn is(self, media: &str, elsewhere: bool) -> bool {
         match self {
-            Self::Json => matches!(media, "application/json" | "text/json") || media.ends_with("+json"),
+            Self::Json => matches!(media, "application/json" | "text/json" | "text/plain") || media.ends_with("+json"),
             Self::Text => !is_html(media) && !is_other_than_text(media),
             Self::Bytes => !(elsewhere && is_html(media)),
             Self::EventStream => media == "text/event-stream",

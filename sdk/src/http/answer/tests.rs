@@ -7,6 +7,7 @@ use serde::Deserialize;
 use serde_json::{Value, json as object};
 use url::Url;
 
+use super::body::Completeness;
 use super::*;
 use crate::machine::Wall;
 
@@ -133,7 +134,6 @@ fn a_login_page_is_not_the_value() {
         ("text/html; charset=utf-8", "text/html"),
         ("TEXT/HTML", "text/html"),
         ("application/xhtml+xml", "application/xhtml+xml"),
-        ("text/plain", "text/plain"),
         ("application/octet-stream", "application/octet-stream"),
         ("application/jsonp", "application/jsonp"),
         ("application/json-seq", "application/json-seq"),
@@ -155,6 +155,7 @@ fn json_by_its_names() {
     for media in [
         "application/json",
         "Application/JSON",
+        "text/plain; charset=utf-8",
         "application/json;charset=utf-8",
         "application/json; charset=\"UTF-8\"",
         "application/json ; charset=utf8",

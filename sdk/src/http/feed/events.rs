@@ -66,6 +66,8 @@ pub struct Events {
     resuming: bool,
     /// The reconnect was a gap.
     gapped: bool,
+    /// Nothing was delivered since the last gap: one more would say nothing.
+    open_gap: bool,
     total: u64,
 }
 
@@ -81,6 +83,7 @@ impl Events {
             connected: false,
             resuming: false,
             gapped: false,
+            open_gap: false,
             total: 0,
         }
     }
@@ -176,7 +179,8 @@ impl Reader for Events {
         if self.connected {
             self.resuming = !self.parser.last_id().is_empty();
             self.gapped = !(self.resuming && self.parser.is_resumable() && self.stream.replays);
-            if self.gapped {
+            if self.gapped && !self.open_gap {
+                self.open_gap = true;
                 // What happened meanwhile, if anything did, is not to be had.
                 out.push(FeedItem::Gap { from: self.position(), to: None });
             }
@@ -187,12 +191,16 @@ impl Reader for Events {
 
     fn piece(&mut self, piece: Bytes, out: &mut Out<Event>) -> Result<(), Trouble> {
         let Self { parser, last, recent, dense, resuming, gapped, total, .. } = self;
+        let before = out.len();
         let mut course = Course { last, recent, dense, resuming, gapped: *gapped, total };
         parser.push(&piece);
         loop {
             match parser.next_event() {
                 Ok(Some(event)) => course.take(event, out),
-                Ok(None) => return Ok(()),
+                Ok(None) => {
+                    self.open_gap &= out.len() == before;
+                    return Ok(());
+                }
                 // It would come again after each reconnect.
                 Err(e) => return Err(Trouble::Unreadable(Cause::Undecodable { detail: e.to_string().into() })),
             }

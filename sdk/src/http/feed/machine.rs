@@ -259,10 +259,11 @@ impl<R: Reader> Machine<R> {
             }
         };
         let since = *self.outage.get_or_insert(now.instant);
-        let waits = match &cause {
+        let waits = if cause == Cause::NotYetVisible {
             // Nothing has failed: the log is not there yet.
-            Cause::NotYetVisible => self.interval(now),
-            _ => self.settings.backoff.delay(&now, now.instant.since(since), Duration::ZERO),
+            self.interval(now)
+        } else {
+            self.settings.backoff.delay(&now, now.instant.since(since), Duration::ZERO)
         };
         let waits = if self.doubt { waits.max(self.settings.pace.least) } else { waits };
         self.state = State::Waiting { until: now.instant + waits.max(floor).max(self.reader.least_delay()) };

@@ -293,7 +293,8 @@ impl Reader for Tokens {
             items[..self.past].iter().for_each(|item| item_digest(&mut digest, item));
             digest == self.digest
         };
-        if !repeats && !(items.is_empty() && next == self.token && next.is_some()) {
+        let after = items.is_empty() && next.is_some() && next == self.token;
+        if !(repeats || after) {
             return Err(Trouble::Contradiction);
         }
         let fresh = if repeats { &items[self.past..] } else { &[] };

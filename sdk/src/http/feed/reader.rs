@@ -165,7 +165,11 @@ impl<'a> Head<'a> {
         let media = media.split(';').next().unwrap_or("").trim().to_ascii_lowercase();
         let (fits, wanted) = match expected {
             Form::Log => (!matches!(&*media, "text/html" | "application/xhtml+xml"), "a log, not a web page"),
-            Form::Json => (media == "application/json" || media.ends_with("+json"), "JSON"),
+            // Some call it plain text. Its syntax shows what it is.
+            Form::Json => (
+                matches!(&*media, "" | "application/json" | "text/json" | "text/plain") || media.ends_with("+json"),
+                "JSON",
+            ),
             Form::Events => (media == "text/event-stream", "text/event-stream"),
         };
         if fits { Ok(()) } else { Err(undecodable(&format!("content-type: expected {wanted}"))) }

@@ -1,5 +1,7 @@
 //! Logs whose lines start with their time.
 
+use std::collections::VecDeque;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 
 use ::http::StatusCode;
@@ -10,6 +12,9 @@ use super::fetch::Form;
 use super::item::{FeedItem, Position};
 use super::kind::Stamps;
 use super::reader::{Ask, Digest, Head, Out, Reached, Reader, Stage, Then, Trouble, undecodable};
+
+/// How many late lines in a row are recognised when they come again.
+const MOST_LATE: usize = 1024;
 
 /// Reads a log from a time on.
 ///
@@ -24,6 +29,11 @@ pub struct Stamped {
     /// How many lines of that second were delivered, and their digest.
     past: u64,
     digest: Digest,
+    /// Hashes of the lines after those that are older than that second. A service that goes by the time does not give
+    /// them again, one that ignores it does.
+    late: VecDeque<u64>,
+    /// Of those, the ones that may come again in the answer.
+    late_left: VecDeque<u64>,
     /// The lines of the answer that were delivered before: how many are to come, and their digest so far.
     left: u64,
     known: Digest,
@@ -50,6 +60,8 @@ impl Stamped {
             anchor: None,
             past: 0,
             digest: Digest::default(),
+            late: VecDeque::new(),
+            late_left: VecDeque::new(),
             left: 0,
             known: Digest::default(),
             line: BytesMut::new(),
@@ -82,17 +94,35 @@ impl Stamped {
                 self.anchor = Some(stamp);
                 (self.past, self.digest) = (1, Digest::default());
                 self.digest.update(line);
+                self.late.clear();
             }
             Some(std::cmp::Ordering::Equal) => {
                 self.past += 1;
                 self.digest.update(line);
+                self.late.clear();
             }
-            // Written late by another channel. It would not be given again.
-            Some(std::cmp::Ordering::Less) => {}
+            // Written late by another channel.
+            Some(std::cmp::Ordering::Less) => {
+                let hash = hash(line);
+                if self.late_left.front() == Some(&hash) {
+                    self.late_left.pop_front();
+                    return Ok(false);
+                }
+                self.late.push_back(hash);
+                if self.late.len() > MOST_LATE {
+                    self.late.pop_front();
+                }
+            }
         }
         self.total += line.len() as u64;
         Ok(true)
     }
+}
+
+fn hash(line: &[u8]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    line.hash(&mut hasher);
+    hasher.finish()
 }
 
 impl Reader for Stamped {
@@ -102,6 +132,7 @@ impl Reader for Stamped {
         self.stage = stage;
         self.line.clear();
         (self.left, self.known) = (self.past, Digest::default());
+        self.late_left.clone_from(&self.late);
         let mut ask = Ask::new(self.url.clone(), Form::Log);
         if let Some(anchor) = &self.anchor {
             ask = ask.parameter(&self.stamps.since, &anchor.text);
@@ -166,6 +197,7 @@ impl Reader for Stamped {
         let at = self.anchor.as_ref().map(|anchor| Position::Time(Arc::clone(&anchor.text)));
         out.push(FeedItem::Gap { from: at.clone(), to: at });
         (self.past, self.digest) = (0, Digest::default());
+        self.late.clear();
     }
 
     fn bytes(&self) -> u64 {

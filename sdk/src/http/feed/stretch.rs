@@ -127,7 +127,7 @@ impl Stretch {
         Known::Digested { left: self.past, digest: Digest::default() }
     }
 
-    fn from_start(&mut self, head: &Head<'_>, then: Leads) -> Result<Then, Trouble> {
+    fn begins(&mut self, head: &Head<'_>, then: Leads) -> Result<Then, Trouble> {
         head.check(Form::Log)?;
         self.answer.known = self.repeats();
         self.answer.length = head.number(CONTENT_LENGTH.as_str());
@@ -191,7 +191,7 @@ impl Stretch {
             Some(_) => Reached::Complete,
             None => Reached::End,
         };
-        let then = self.from_start(head, Leads::Offset(next, reached))?;
+        let then = self.begins(head, Leads::Offset(next, reached))?;
         if parameter.exact {
             self.answer.length = Some(length);
         }
@@ -277,8 +277,8 @@ impl Reader for Stretch {
             }
             (Means::Range, StatusCode::PARTIAL_CONTENT) => self.part(head)?,
             (Means::Range, StatusCode::RANGE_NOT_SATISFIABLE) if self.answer.asked.is_some() => self.beyond(head)?,
-            (Means::Range | Means::Whole, StatusCode::OK | StatusCode::NO_CONTENT) => self.from_start(head, end)?,
-            (Means::AtEnd, StatusCode::OK) => self.from_start(head, Leads::To(Reached::Complete))?,
+            (Means::Range | Means::Whole, StatusCode::OK | StatusCode::NO_CONTENT) => self.begins(head, end)?,
+            (Means::AtEnd, StatusCode::OK) => self.begins(head, Leads::To(Reached::Complete))?,
             (Means::Parameter(parameter), StatusCode::OK) => {
                 let parameter = parameter.clone();
                 self.offset(head, &parameter)?

@@ -2,8 +2,8 @@
 //! that the service has forbidden, no two closer than the spacing, first wanted first granted, a timer is always armed.
 
 use proptest::prelude::*;
+use rand::SeedableRng;
 use rand::rngs::StdRng;
-use rand::{Rng as _, SeedableRng};
 
 use super::rig::*;
 use super::*;

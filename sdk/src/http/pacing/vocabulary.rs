@@ -38,7 +38,8 @@ impl Default for Limits {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Event {
-    /// Somebody wants to send a request.
+    /// Somebody wants to send a request. Of one that was granted and not answered: it has not been sent and is given
+    /// back, but is wanted still; it goes first.
     Wanted(Ticket),
     /// He does not any more, or the request that was granted has ended without a head.
     Ended(Ticket),

@@ -109,19 +109,9 @@ impl Windows {
         self.current().filter(|(_, current)| current.remaining == 0).map(|(_, current)| current.anew).max()
     }
 
-    /// When the first window starts anew.
-    pub(super) fn first_reset(&self) -> Option<Monotonic> {
-        self.current().map(|(_, current)| current.anew).min()
-    }
-
     /// When the last window starts anew.
     pub(super) fn last_reset(&self) -> Option<Monotonic> {
         self.current().map(|(_, current)| current.anew).max()
-    }
-
-    /// Whether what remains somewhere is no more than what is under way.
-    pub(super) fn is_spoken_for(&self, flights: &Flights) -> bool {
-        self.current().any(|(ledger, current)| current.remaining > 0 && ledger.left(current, flights) == 0)
     }
 
     /// When the next request is due so that each window lasts; `None` if they all have much. `last` is when the last one
@@ -177,7 +167,10 @@ impl Ledger {
 
     fn due(&self, current: &Current, last: Monotonic, wanted: usize, flights: &Flights) -> Option<Monotonic> {
         let left = u128::from(self.left(current, flights));
-        if self.is_free() && left > 0 {
+        if left == 0 {
+            return Some(current.anew);
+        }
+        if self.is_free() {
             return None;
         }
         let time = current.resets.since(last);
@@ -187,10 +180,10 @@ impl Ledger {
         let whole = current.resets.since(since);
         let much = left * own >= MUCH * wanted.max(1) as u128 * spent.max(own)
             && left * whole.as_nanos() * 4 >= u128::from(first) * time.as_nanos() * 3;
-        if much && left > 0 {
+        if much {
             return None;
         }
-        let nanos = time.as_nanos() * spent / (own * left).max(1);
+        let nanos = time.as_nanos() * spent / (own * left);
         let interval = Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX));
         Some((last + interval).min(current.anew))
     }

@@ -1,19 +1,21 @@
 //! The polled read's decisions; the tables are in the [module above](super).
 
 mod absence;
+mod answers;
 mod face;
 #[cfg(test)]
 mod model;
 mod order;
 #[cfg(test)]
 mod tests;
+mod turns;
 
 use std::time::Duration;
 
 use self::absence::Absence;
 use self::face::Face;
 use self::order::Place;
-use super::vocabulary::{Action, Answer, Event, Marks, Settings};
+use super::vocabulary::{Action, Event, Marks, Settings};
 use crate::error::{Cause, Phase};
 use crate::http::exchange::Connection;
 use crate::machine::{Actions, Monotonic, Now};
@@ -26,19 +28,6 @@ const LEAST: Duration = Duration::from_millis(10);
 
 /// The longest time that a service's hint is kept to: a mistyped one must not silence a read for good.
 const LONGEST: Duration = Duration::from_secs(24 * 3600);
-
-/// How long what contradicts the value shown must last before it is believed: that what was over goes on (FC-88), or that
-/// what was seen is no more.
-const CONFIRM: Duration = Duration::from_secs(1);
-
-/// The longest time between two looks for what is not visible yet.
-const ABSENT_STEP: Duration = Duration::from_secs(1);
-
-/// The least time before a refused credential, or another one, is tried; and at most that much more.
-const REFUSED: Duration = Duration::from_secs(1);
-
-/// After a clock's jump has led to a look, no other jump does so for this long: a clock that flaps must not become a loop.
-const BETWEEN_WAKES: Duration = Duration::from_secs(5);
 
 /// A polled read. See the [module](super).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -363,175 +352,6 @@ impl Machine {
         }
     }
 
-    fn answered(&mut self, now: Now, flight: Flight, answer: Answer, holds: Duration, out: &mut Actions<Action>) {
-        match answer {
-            Answer::Refused(_) => self.fail_for(now, Cause::Unauthorized, REFUSED + now.jitter(REFUSED), out),
-            Answer::Unserved(cause) => self.fail(now, cause, out),
-            Answer::Value(marks) if !flight.overtaken || self.is_provably_later(marks) => {
-                self.value(now, flight, marks, holds, out);
-            }
-            Answer::Value(_) | Answer::Same | Answer::Unchanged | Answer::Nothing | Answer::Absent | Answer::Gone
-                if flight.overtaken =>
-            {
-                self.overtaken(now, out);
-            }
-            Answer::Value(marks) => self.value(now, flight, marks, holds, out),
-            Answer::Unchanged if flight.validate => self.unchanged(now, flight, holds, out),
-            Answer::Same if self.held.is_some() => self.unchanged(now, flight, holds, out),
-            Answer::Unchanged | Answer::Same => {
-                self.fail(now, Cause::Undecodable { detail: "expected a value, got `unchanged`".into() }, out);
-            }
-            Answer::Nothing => self.nothing(now, flight, holds, out),
-            Answer::Absent => self.absent(now, out),
-            Answer::Gone => self.end_with(End::Gone, out),
-        }
-    }
-
-    fn is_provably_later(&self, marks: Marks) -> bool {
-        self.held.is_some_and(|held| order::is_provably_later(held.marks, marks))
-    }
-
-    fn value(&mut self, now: Now, flight: Flight, marks: Marks, holds: Duration, out: &mut Actions<Action>) {
-        let place = self.held.map_or(Place::Next { changed: true }, |held| order::place(held.marks, marks));
-        let changed = match place {
-            Place::Next { changed } => changed,
-            Place::Before => return self.behind(now, Duration::ZERO, out),
-            Place::Reopens { same_attempt: true } if !self.settings.reopens => {
-                return self.behind(now, Duration::ZERO, out);
-            }
-            Place::Reopens { .. } => {
-                let said = now.instant.since(*self.reopening.get_or_insert(now.instant));
-                if said < CONFIRM {
-                    return self.behind(now, CONFIRM.saturating_sub(said), out);
-                }
-                true
-            }
-        };
-        self.hold_value(now, marks, changed, false);
-        self.confirm(flight, true, out);
-        self.rest_for_interval(now, holds, out);
-    }
-
-    fn unchanged(&mut self, now: Now, flight: Flight, holds: Duration, out: &mut Actions<Action>) {
-        if let Some(held) = &mut self.held {
-            held.pushed = false;
-        }
-        self.confirm(flight, false, out);
-        if flight.validate && self.was_held_open(now, flight) {
-            // The service waited for a change until its time was over: the long poll goes on.
-            self.rest_to_continue(now, flight, holds, out);
-        } else {
-            self.rest_for_interval(now, holds, out);
-        }
-    }
-
-    fn nothing(&mut self, now: Now, flight: Flight, holds: Duration, out: &mut Actions<Action>) {
-        self.outage = None;
-        self.absence = Absence::default();
-        let waited = self.was_held_open(now, flight);
-        let rough = self.rough.take();
-        if self.held.is_some() && (flight.validate || waited) {
-            self.confirm(flight, false, out);
-        }
-        if waited {
-            self.rest_to_continue(now, flight, holds, out);
-        } else {
-            self.rough = rough.or(Some(now.instant));
-            // A service that answers a resumption with nothing at once may not know what to resume (FC-19).
-            self.doubted = true;
-            let delay = self.backoff(now);
-            self.rest(now, now.instant + delay.max(holds), out);
-        }
-    }
-
-    /// Whether the service held the request open as it was asked to, and did not answer at once. It may keep to a shorter
-    /// time than it was asked for.
-    fn was_held_open(&self, now: Now, flight: Flight) -> bool {
-        self.settings.wait.is_some_and(|wait| now.instant.since(flight.sent) >= (wait / 2).min(self.least()))
-    }
-
-    /// A long poll goes on at once, and starts no more often than the pace permits.
-    fn rest_to_continue(&mut self, now: Now, flight: Flight, holds: Duration, out: &mut Actions<Action>) {
-        self.rest(now, (now.instant + holds).max(flight.sent + self.least()), out);
-    }
-
-    fn absent(&mut self, now: Now, out: &mut Actions<Action>) {
-        self.outage = None;
-        self.doubted = true;
-        let confirmed = self.absence.confirm(now.instant);
-        let (needed, step) = match self.held {
-            // A proxy in front of a service that restarts answers 404 as well.
-            Some(_) => (CONFIRM, CONFIRM),
-            None => (self.settings.grace, ABSENT_STEP.saturating_sub(now.jitter(ABSENT_STEP / 2))),
-        };
-        if confirmed >= needed {
-            return self.end_with(End::Gone, out);
-        }
-        self.doubt(now, Cause::NotYetVisible, out);
-        let step = step.min(needed.saturating_sub(confirmed)).max(LEAST);
-        self.rest(now, now.instant + step, out);
-    }
-
-    /// The answer was asked for before the value that is shown was pushed (FC-88).
-    fn overtaken(&mut self, now: Now, out: &mut Actions<Action>) {
-        self.outage = None;
-        // A stream that is faster than the requests must not turn each of its values into one.
-        self.rough.get_or_insert(now.instant);
-        self.again = false;
-        let at = self.urgent_at(now.instant).max(now.instant + self.backoff(now));
-        self.urged = Some(at);
-        self.rest(now, at, out);
-    }
-
-    /// The answer is older than what is shown (R4): it is not shown, and the read is made again no sooner than `least`.
-    fn behind(&mut self, now: Now, least: Duration, out: &mut Actions<Action>) {
-        self.outage = None;
-        self.absence = Absence::default();
-        self.rough.get_or_insert(now.instant);
-        self.doubt(now, Cause::Behind, out);
-        let delay = self.backoff(now).max(least);
-        self.again = false;
-        self.rest(now, now.instant + delay, out);
-    }
-
-    /// The request could not be sent, since there is no credential for it just now. The service was not asked: nothing is
-    /// said about it or its connection.
-    fn unsent(&mut self, now: Now, cause: Cause, out: &mut Actions<Action>) {
-        if let Some(outage) = &mut self.outage {
-            outage.retried = true;
-        }
-        let (connection, doubted) = (self.connection, self.doubted);
-        self.fail(now, cause, out);
-        (self.connection, self.doubted) = (connection, doubted);
-    }
-
-    fn fail(&mut self, now: Now, cause: Cause, out: &mut Actions<Action>) {
-        self.rough.get_or_insert(now.instant);
-        let delay = self.backoff(now);
-        self.fail_for(now, cause, delay, out);
-    }
-
-    /// No answer of use; the next look is after `delay`, or after what the service asked for.
-    fn fail_for(&mut self, now: Now, cause: Cause, delay: Duration, out: &mut Actions<Action>) {
-        self.rough.get_or_insert(now.instant);
-        self.outage.get_or_insert(Outage { since: now.instant, retried: false });
-        self.absence.interrupt(self.held.is_some());
-        // The connection is of no use, though it may look so. Of a write too: nobody takes what is written.
-        let suspect = matches!(
-            cause,
-            Cause::Dropped { .. } | Cause::Stalled { phase: Phase::FirstByte | Phase::Idle | Phase::Write, .. }
-        );
-        self.connection = if suspect { Connection::Fresh } else { Connection::Any };
-        // A service that counts requests has not restarted.
-        self.doubted |= !matches!(cause, Cause::RateLimited { .. });
-        if self.gives_up_at().is_some_and(|at| at <= now.instant) {
-            return self.end_with(End::Closed, out);
-        }
-        self.doubt(now, cause, out);
-        self.again = false;
-        self.rest(now, now.instant + delay, out);
-    }
-
     /// When the outage has lasted for as long as the caller bears. Never before one retry (FC-45).
     fn gives_up_at(&self) -> Option<Monotonic> {
         let outage = self.outage.filter(|outage| outage.retried)?;
@@ -559,94 +379,6 @@ impl Machine {
             }
             // An event may come late. What the service answers decides.
             Some((_, Place::Before | Place::Reopens { .. })) | None => self.urge(now, now.instant, out),
-        }
-    }
-
-    fn woke(&mut self, now: Now, out: &mut Actions<Action>) {
-        self.doubted = true;
-        self.connection = Connection::Fresh;
-        let at = self.woken.map_or(now.instant, |woken| now.instant.max(woken + BETWEEN_WAKES));
-        match self.state {
-            State::Idle { at: next, due } => {
-                let at = at.max(self.hold);
-                if at < next {
-                    self.woken = Some(at);
-                    self.idle(now, at, due, out);
-                }
-            }
-            State::Sending(_) if at <= now.instant => {
-                self.woken = Some(at);
-                out.push(Action::Abort);
-                self.want(now.instant, false, out);
-            }
-            State::Sending(_) => self.again = true,
-            State::New { .. } | State::Wanting { .. } | State::Ended => {}
-        }
-    }
-
-    /// Looks out of turn at `from`, or as soon after it as the pace and the service permit.
-    fn urge(&mut self, now: Now, from: Monotonic, out: &mut Actions<Action>) {
-        match self.state {
-            State::Idle { at, due } => {
-                let soon = self.urgent_at(from).max(self.hold);
-                if soon < at {
-                    self.urged = Some(soon);
-                    self.idle(now, soon, due, out);
-                }
-            }
-            // The answer may be older than this.
-            State::Sending(_) => self.again = true,
-            // The request starts later than this.
-            State::New { .. } | State::Wanting { .. } | State::Ended => {}
-        }
-    }
-
-    fn urgent_at(&self, from: Monotonic) -> Monotonic {
-        self.urged.map_or(from, |urged| from.max(urged + self.least()))
-    }
-
-    fn least(&self) -> Duration {
-        self.settings.pace.least.max(LEAST)
-    }
-
-    fn backoff(&self, now: Now) -> Duration {
-        let rough = self.rough.map_or(Duration::ZERO, |since| now.instant.since(since));
-        self.settings.backoff.delay(&now, rough, Duration::ZERO).max(LEAST)
-    }
-
-    fn rest_for_interval(&mut self, now: Now, holds: Duration, out: &mut Actions<Action>) {
-        let pace = self.settings.pace;
-        let interval = match self.stream {
-            Stream::Up { .. } => self.settings.reread,
-            Stream::Down => {
-                let unchanged = now.instant.since(self.changed);
-                (unchanged / pace.share.max(1)).min(pace.most).max(pace.least)
-            }
-        };
-        let interval = interval.saturating_sub(now.jitter(interval / 10)).max(LEAST);
-        // What the service states is a floor that no jitter goes under.
-        self.rest(now, now.instant + interval.max(holds), out);
-    }
-
-    /// The next look in its turn is at `due`, or when the service permits it, and sooner if something calls for another one.
-    fn rest(&mut self, now: Now, due: Monotonic, out: &mut Actions<Action>) {
-        let due = due.max(self.hold);
-        let soon = self.urgent_at(now.instant).max(self.hold);
-        if self.again && soon < due {
-            self.urged = Some(soon);
-            self.idle(now, soon, due, out);
-        } else {
-            self.idle(now, due, due, out);
-        }
-    }
-
-    fn idle(&mut self, now: Now, at: Monotonic, due: Monotonic, out: &mut Actions<Action>) {
-        self.again = false;
-        if at <= now.instant {
-            self.want(due, false, out);
-        } else {
-            self.state = State::Idle { at, due };
-            out.push(Action::Scheduled(at.since(now.instant)));
         }
     }
 

@@ -171,7 +171,7 @@ fn client(settings: &Settings, names: &Names, config: ClientConfig, idle_per_hos
         // Decided above, where redirects, credentials and repetitions are known (R9, FC-90).
         .redirect(reqwest::redirect::Policy::none())
         .referer(false)
-        .retry(reqwest::retry::never())
+        .retry(reqwest::retry::never()) // nor could it repeat a body that is a stream, as all are here
         // Whatever features of reqwest another crate has asked for.
         .no_gzip()
         .no_brotli()

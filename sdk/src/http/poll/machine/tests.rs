@@ -11,6 +11,7 @@ use std::time::Duration;
 use ulid::Ulid;
 
 use super::*;
+use crate::http::poll::Answer;
 use crate::machine::{Machine as _, Wall};
 
 const MILLI: Duration = Duration::from_millis(1);

@@ -130,7 +130,7 @@ async fn fc_91_a_silent_connection_is_found_by_pings() {
         }
     })
     .await;
-    let pings = (Duration::from_millis(200), Duration::from_millis(200));
+    let pings = (Duration::from_secs(1), Duration::from_secs(1));
     let pool = builder().root_certificates(authority.pem).pings(pings.0, pings.1).build().unwrap();
     let url = peer.https("/");
     assert_eq!(fetched(&pool, get(&url)).await, Ok((200, vec![])));
@@ -162,7 +162,7 @@ async fn fc_91_an_idle_connection_that_is_silent_is_given_up() {
         }
     })
     .await;
-    let pings = (Duration::from_millis(50), Duration::from_millis(50));
+    let pings = (Duration::from_millis(500), Duration::from_millis(500));
     let pool = builder().root_certificates(authority.pem).pings(pings.0, pings.1).build().unwrap();
     fetched(&pool, get(&peer.https("/"))).await.unwrap();
     bounded(given_up.notified()).await;

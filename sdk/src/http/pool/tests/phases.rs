@@ -63,7 +63,7 @@ async fn r7_a_peer_that_answers_no_handshake_hangs_in_tls() {
     let peer = Peer::serve(|_, stream| drain(stream)).await;
     let (request, phase) = observed(&peer.https("/"));
     reaches(&pool(), request, phase, Phase::Tls).await;
-    let pool = builder().connect_timeout(Duration::from_millis(50)).build().unwrap();
+    let pool = builder().connect_timeout(Duration::from_millis(500)).build().unwrap();
     assert_eq!(kind(&pool, get(&peer.https("/"))).await, FailureKind::Tls);
 }
 

@@ -101,11 +101,10 @@ async fn a_socks_proxy_resolves_names() {
     assert_eq!(fetched(&pool, get("http://service.example/")).await, Ok((200, b"ok".to_vec())));
 }
 
-/// The child of the test below: asks `OUTLAST_TEST_URL` with the variables of its process.
-#[ignore = "run by `the_usual_variables_are_read` with variables of its own"]
+/// The child of the test below: asks `OUTLAST_TEST_URL` with the variables of its process. Without it there is nothing to ask.
 #[tokio::test]
 async fn child_of_the_usual_variables() {
-    let url = std::env::var("OUTLAST_TEST_URL").unwrap();
+    let Ok(url) = std::env::var("OUTLAST_TEST_URL") else { return };
     let builder = Pool::builder();
     let builder = if std::env::var("OUTLAST_TEST_NO_PROXY").is_ok() { builder.no_proxy() } else { builder };
     assert_eq!(fetched(&builder.build().unwrap(), get(&url)).await, Ok((200, b"ok".to_vec())));
@@ -129,7 +128,7 @@ async fn the_usual_variables_are_read() {
     ] {
         heads.lock().unwrap().clear();
         let mut child = tokio::process::Command::new(std::env::current_exe().unwrap());
-        child.args(["--ignored", "--exact", "http::pool::tests::proxies::child_of_the_usual_variables"]);
+        child.args(["--exact", "http::pool::tests::proxies::child_of_the_usual_variables"]);
         for inherited in ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"] {
             child.env_remove(inherited).env_remove(inherited.to_lowercase());
         }

@@ -1,0 +1,196 @@
+//! The requests of a feed: permitted, with the credential, redirected, judged and decoded as those of any read.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use ::http::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_LENGTH};
+use ::http::{HeaderValue, StatusCode};
+use bytes::Bytes;
+use futures::future::BoxFuture;
+use futures::stream::{self, Stream};
+use url::Url;
+
+use super::answer::{self, Asked, Expected, Judgement};
+use super::decode::Decoder;
+use super::exchange::{self, Connection, Failure, FailureKind, Progress};
+use super::feed::{FeedAsk, Fetch, FetchError, Fetched, Form};
+use super::poll;
+use super::poller::beginning;
+use super::requester::{Allowed, Ask, Requester, Sent, Wish};
+use crate::credential::{Refusals, Scope, Unheld, Verdict};
+use crate::error::{Cause, Phase};
+
+/// Sends the requests of one feed. Cloning shares what was refused.
+#[derive(Clone)]
+pub(super) struct Fetcher {
+    requester: Requester,
+    refusals: Arc<Mutex<Refusals>>,
+    beside: bool,
+}
+
+impl Fetcher {
+    pub(super) fn new(requester: Requester) -> Self {
+        Self { requester, refusals: Arc::default(), beside: false }
+    }
+
+    /// For a stream beside a read, which must not do it harm: what it is refused is not counted against the credential,
+    /// and as long as it is open it takes no place of the budget.
+    pub(super) fn beside(requester: Requester) -> Self {
+        Self { beside: true, ..Self::new(requester) }
+    }
+
+    async fn fetched(self, ask: FeedAsk) -> Result<Fetched, FetchError> {
+        let allowed = self.allowed(&ask.url).await?;
+        ask.progress.begins(Phase::FirstByte);
+        let expected = match ask.expected {
+            Form::Log => Expected::Bytes,
+            Form::Json => Expected::Json,
+            Form::Events => Expected::EventStream,
+        };
+        let sent = match self.send(&allowed, &ask, expected, Connection::Any).await {
+            Err((_, true)) => self.send(&allowed, &ask, expected, Connection::Fresh).await,
+            sent => sent,
+        };
+        let sent = sent.map_err(|(cause, _)| FetchError::new(cause))?;
+        let mut asked = Asked::new(expected, allowed.held.generation).along(&sent.trail);
+        asked.ranged = ask.headers.contains_key(::http::header::RANGE);
+        asked.validated = ask.headers.contains_key(::http::header::IF_NONE_MATCH);
+        self.judged(allowed, sent, asked, &ask.progress).await
+    }
+
+    async fn allowed(&self, url: &Url) -> Result<Box<Allowed>, FetchError> {
+        let mut wanted = self.requester.want(url, None);
+        let allowed = loop {
+            match wanted.next().await {
+                Wish::Allowed(allowed) => break allowed,
+                Wish::Held(_) => {}
+                Wish::Unheld(Unheld::Denied) => return Err(FetchError::denied(Cause::Unauthorized)),
+                Wish::Unheld(Unheld::Unavailable(cause)) => return Err(FetchError::new(cause)),
+            }
+        };
+        // Without a credential there is none to spare.
+        let sends = allowed.held.credential.is_some();
+        if sends && self.refusals.lock().unwrap_or_else(PoisonError::into_inner).denied(allowed.held.generation) {
+            return Err(FetchError::denied(Cause::Unauthorized));
+        }
+        Ok(allowed)
+    }
+
+    async fn send(
+        &self,
+        allowed: &Allowed,
+        ask: &FeedAsk,
+        expected: Expected,
+        connection: Connection,
+    ) -> Result<Sent, (Cause, bool)> {
+        let mut headers = ask.headers.clone();
+        headers.entry(ACCEPT).or_insert(expected.accept());
+        // Positions are counted in the bytes of the log itself.
+        headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+        let (url, progress) = (ask.url.clone(), ask.progress.clone());
+        let ask = Ask { url, headers, validator: None, connection, progress };
+        self.requester.send(allowed, ask).await.map_err(|unsent| unsent.cause())
+    }
+
+    /// What the feed is to see: an answer about its resource, or why there is none.
+    async fn judged(
+        &self,
+        allowed: Box<Allowed>,
+        mut sent: Sent,
+        asked: Asked,
+        progress: &Progress,
+    ) -> Result<Fetched, FetchError> {
+        let status = sent.answer.status;
+        let retry_after = sent.told.wait();
+        let failed = |cause| {
+            let e = FetchError::new(cause);
+            match retry_after {
+                Some(delay) => e.retry_after(delay),
+                None => e,
+            }
+        };
+        match answer::judge(status, &sent.answer.headers, &sent.told, asked) {
+            // The feed of a log may judge what is forbidden; nothing is behind a stream beside a read.
+            Judgement::Given(poll::Answer::Refused(generation))
+                if status == StatusCode::UNAUTHORIZED || self.beside =>
+            {
+                let scope = if self.beside { Scope::Resource } else { Scope::Credential };
+                self.requester.keeper.refused(&allowed.held, scope);
+                let mut refusals = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
+                match refusals.refused(self.requester.env().instant(), generation) {
+                    Verdict::Again => Err(failed(Cause::Unauthorized)),
+                    Verdict::Denied => Err(FetchError::denied(Cause::Unauthorized)),
+                }
+            }
+            Judgement::Given(poll::Answer::Refused(_)) => {
+                // Some say only in the body that it is for the rate, which all share who have the credential (R8).
+                if answer::speaks_of_rate(&beginning(&mut sent.answer, progress).await) {
+                    sent.told.throttled = true;
+                    allowed.told(&sent.told);
+                    let retry_after = retry_after.unwrap_or_default();
+                    return Err(failed(Cause::RateLimited { retry_after }));
+                }
+                Ok(fetched(Some(allowed), sent, None))
+            }
+            Judgement::Given(poll::Answer::Unserved(cause)) if status != StatusCode::RANGE_NOT_SATISFIABLE => {
+                Err(failed(cause))
+            }
+            // 204, 304, 403, 404, 410 and 416 say something about the log: the feed decides what.
+            Judgement::Given(_) => Ok(fetched(Some(allowed), sent, None)),
+            Judgement::Read => {
+                self.requester.keeper.accepted(&allowed.held);
+                self.refusals.lock().unwrap_or_else(PoisonError::into_inner).accepted();
+                let decoder = Decoder::of(&sent.answer.headers, u64::MAX).map_err(FetchError::new)?;
+                Ok(fetched((!self.beside).then_some(allowed), sent, Some(decoder)))
+            }
+        }
+    }
+}
+
+impl Fetch for Fetcher {
+    fn fetch(&self, ask: FeedAsk) -> BoxFuture<'static, Result<Fetched, FetchError>> {
+        Box::pin(self.clone().fetched(ask))
+    }
+}
+
+/// The answer with its body decoded. The permission is given back with the body's end.
+fn fetched(allowed: Option<Box<Allowed>>, sent: Sent, decoder: Option<Decoder>) -> Fetched {
+    let Sent { answer, told, trail, .. } = sent;
+    let (status, version, mut headers) = (answer.status, answer.version, answer.headers.clone());
+    if decoder.is_some() && headers.remove(CONTENT_ENCODING).is_some() {
+        headers.remove(CONTENT_LENGTH); // of what was sent
+    }
+    let body = body(allowed, answer, decoder);
+    Fetched::new(exchange::Answer::new(status, version, headers, body), told, trail.url().clone())
+}
+
+fn body(
+    allowed: Option<Box<Allowed>>,
+    answer: exchange::Answer,
+    decoder: Option<Decoder>,
+) -> impl Stream<Item = Result<Bytes, Failure>> + Send + 'static {
+    let state = Some((allowed, answer, decoder));
+    stream::unfold(state, |state| async move {
+        let (allowed, mut answer, mut decoder) = state?;
+        let item = match (answer.chunk().await, &mut decoder) {
+            (Err(failure), _) => return Some((Err(failure), None)),
+            (Ok(None), None) => return None,
+            (Ok(None), Some(decoder)) => return decoder.finish().err().map(|cause| (Err(malformed(&cause)), None)),
+            (Ok(Some(chunk)), None) => Ok(chunk),
+            (Ok(Some(chunk)), Some(decoder)) => {
+                let pieces: Result<Vec<Bytes>, Cause> = decoder.push(chunk).collect();
+                pieces.map(joined).map_err(|cause| malformed(&cause))
+            }
+        };
+        let rest = item.is_ok().then_some((allowed, answer, decoder));
+        Some((item, rest))
+    })
+}
+
+fn malformed(cause: &Cause) -> Failure {
+    let cut = matches!(cause, Cause::Dropped { .. });
+    Failure::new(if cut { FailureKind::Incomplete } else { FailureKind::Malformed }, cause.to_string())
+}
+
+fn joined(mut pieces: Vec<Bytes>) -> Bytes {
+    if pieces.len() == 1 { pieces.swap_remove(0) } else { pieces.concat().into() }
+}

@@ -1,0 +1,64 @@
+//! One attempt to open a WebSocket (RFC 6455, 4.1): connect, TLS, upgrade. Each step says that it begins; the caller
+//! bounds it (R7).
+
+use std::sync::Arc;
+
+use ::http::{HeaderMap, Response};
+use tokio_tungstenite::client_async_with_config;
+use tokio_tungstenite::tungstenite::error::ProtocolError;
+use tokio_tungstenite::tungstenite::{self, handshake};
+use url::Url;
+
+use super::limits::config;
+use super::meter::Metered;
+use super::network::{Io, Network};
+use super::tls::Tls;
+use super::websocket::Socket;
+use crate::error::{Cause, Phase};
+
+/// A WebSocket that is open.
+pub(crate) struct Upgraded {
+    pub(crate) socket: Socket<Box<dyn Io>>,
+    /// Of the answer.
+    pub(crate) headers: HeaderMap,
+}
+
+/// Why none was opened.
+#[derive(Debug)]
+pub(crate) enum NoUpgrade {
+    /// No connection was made there, or no TLS session: another address may do better.
+    Unreachable(Cause),
+    /// The peer answered with something else.
+    Answered(Box<Response<Option<Vec<u8>>>>),
+    /// The peer ended the connection, or what it said was no answer.
+    Broken(Cause),
+}
+
+/// Connects to `address` for `url` and sends `request` there. Unbounded in time: the caller aborts it.
+pub(crate) async fn upgrade(
+    network: Arc<dyn Network>,
+    tls: Option<Tls>,
+    url: &Url,
+    address: &str,
+    request: handshake::client::Request,
+    mut begins: impl FnMut(Phase),
+) -> Result<Upgraded, NoUpgrade> {
+    let failed = |e: &dyn std::fmt::Display| Cause::Unreachable { detail: format!("{address}: {e}").into() };
+    begins(Phase::Connect);
+    let mut io = network.connect(address.into()).await.map_err(|e| NoUpgrade::Unreachable(failed(&e)))?;
+    if let Some(tls) = tls {
+        begins(Phase::Tls);
+        let host = url.host_str().unwrap_or_default();
+        let stream = tls.connect(host, io).await.map_err(|e| NoUpgrade::Unreachable(failed(&e)))?;
+        io = Box::new(stream);
+    }
+    begins(Phase::Upgrade);
+    match client_async_with_config(request, Metered::new(io), Some(config())).await {
+        Ok((stream, response)) => Ok(Upgraded { socket: Socket::new(stream), headers: response.headers().clone() }),
+        Err(tungstenite::Error::Http(response)) => Err(NoUpgrade::Answered(response)),
+        Err(tungstenite::Error::Protocol(ProtocolError::HandshakeIncomplete)) => {
+            Err(NoUpgrade::Broken(Cause::Dropped { code: None }))
+        }
+        Err(e) => Err(NoUpgrade::Broken(failed(&e))),
+    }
+}

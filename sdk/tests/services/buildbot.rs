@@ -1,0 +1,156 @@
+//! Buildbot: the request decides, over all its builds; JSON that calls itself text; logs by line.
+
+use outlast::http::feed::{self, LinePages, LogKind};
+use outlast::profile::WorkState;
+use outlast::testing::{Asked, Reply};
+use serde_json::{Value, json};
+
+use crate::rig::{Rig, all, item, now, pass, seconds};
+
+const REQUEST: &str = "/api/v2/buildrequests/12";
+const BUILD: &str = "/api/v2/builders/1/builds/2";
+
+fn request(complete: bool, claimed: bool, results: i64) -> Value {
+    json!({
+        "buildrequests": [{"buildrequestid": 12, "complete": complete, "claimed": claimed, "results": results}],
+        "meta": {},
+    })
+}
+
+fn build(complete: bool, results: Value) -> Value {
+    json!({
+        "builds": [{"buildid": 5, "number": 2, "buildrequestid": 12, "complete": complete, "results": results}],
+        "meta": {},
+    })
+}
+
+/// As Buildbot answers whoever does not ask for JSON by name.
+fn text(value: &Value) -> Reply {
+    Reply::text(value.to_string())
+}
+
+/// R10: unclaimed, claimed, over.
+#[tokio::test(start_paused = true)]
+async fn r10_a_request_from_unclaimed_to_success() {
+    let rig = Rig::new();
+    rig.ci.replies(
+        REQUEST,
+        [request(false, false, -1), request(false, true, -1), request(true, true, 1)].map(Reply::json),
+    );
+    let watched = rig.watch("buildbot", "/#/buildrequests/12");
+    watched.ends_once(WorkState::Succeeded).await;
+    assert_eq!(watched.seen(), ["loading ()", "unclaimed", "claimed", "warnings"]);
+    assert_eq!(rig.ci.until(REQUEST, 1).await.header("accept"), Some("application/json"));
+}
+
+/// R10: the master is killed in mid-build. Its build is over with result 5, which decides nothing: the request is
+/// claimed anew, and only what it says in the end counts.
+#[tokio::test(start_paused = true)]
+async fn r10_a_build_that_is_retried_is_no_end() {
+    let rig = Rig::new();
+    rig.ci.replies(BUILD, [Reply::json(build(false, json!(null)))]);
+    rig.ci.replies(REQUEST, [Reply::json(request(false, true, -1))]);
+    let watched = rig.watch("buildbot", "/#/builders/1/builds/2");
+    watched.state(|work| &*work.status == "claimed").await;
+    rig.ci.kill();
+    pass(seconds(30)).await;
+    rig.ci.replies(BUILD, [Reply::json(build(true, json!(5)))]);
+    rig.ci.replies(
+        REQUEST,
+        [request(false, false, -1), request(false, true, -1), request(false, true, -1), request(true, true, 2)]
+            .map(Reply::json),
+    );
+    rig.ci.revive();
+    watched.ends_once(WorkState::Failed).await;
+    assert_eq!(watched.statuses(), ["building", "claimed", "unclaimed", "claimed", "failure"]);
+}
+
+/// R10: whoever comes when the first build is over already with result 5 is led to the request as well.
+#[tokio::test(start_paused = true)]
+async fn r10_a_build_that_was_retried_before_leads_to_its_request() {
+    for results in [5, 2] {
+        let rig = Rig::new();
+        rig.ci.replies(BUILD, [Reply::json(build(true, json!(results)))]);
+        rig.ci.replies(REQUEST, [Reply::json(request(false, true, -1)), Reply::json(request(true, true, 0))]);
+        let watched = rig.watch("buildbot", "/#/builders/1/builds/2/");
+        watched.ends_once(WorkState::Succeeded).await;
+        assert!(!watched.statuses().contains(&"failure".into()), "{:?}", watched.seen());
+    }
+}
+
+/// R1: the master restarts: refused, and a proxy before it that has nobody to ask.
+#[tokio::test(start_paused = true)]
+async fn r1_a_restart_of_the_master() {
+    let rig = Rig::new();
+    rig.ci.replies(REQUEST, [Reply::json(request(false, true, -1))]);
+    let watched = rig.watch("buildbot", "/#/buildrequests/12");
+    watched.state(|_| true).await;
+    rig.ci.kill();
+    pass(seconds(10)).await;
+    rig.ci.replies(REQUEST, [Reply::status(502).header("content-type", "text/html").body("<html>Bad Gateway</html>")]);
+    rig.ci.revive();
+    pass(seconds(10)).await;
+    assert!(!watched.has_ended());
+    let ready = now();
+    rig.ci.replies(REQUEST, [Reply::json(request(true, true, 6))]);
+    watched.ends_once(WorkState::Canceled).await;
+    assert!(ready.elapsed() <= seconds(5), "{:?}", ready.elapsed());
+}
+
+/// JSON that calls itself plain text is JSON all the same: for a profile, for a typed read, and for a log.
+#[tokio::test(start_paused = true)]
+async fn json_that_calls_itself_text() {
+    let rig = Rig::new();
+    rig.ci.replies(REQUEST, [text(&request(false, true, -1)), text(&request(true, true, 0))]);
+    let watched = rig.watch("buildbot", "/#/buildrequests/12");
+    watched.ends_once(WorkState::Succeeded).await;
+    let read = rig.get(REQUEST).observe::<Value>().unwrap();
+    let value = read.until(|_| true).within(seconds(60)).await.unwrap();
+    assert_eq!(value["buildrequests"][0]["results"], 0);
+
+    serve_log(&rig, |value| Reply::text(value.to_string()), &["one", "two"], true);
+    let mut log = rig.get(CONTENTS).log(LogKind::Lines(LinePages::buildbot()), feed::Settings::default()).unwrap();
+    let (lines, gaps, end) = all(&mut log).await;
+    assert_eq!((&*lines, gaps), ("one\ntwo\n", 0));
+    assert!(end.is_complete(), "{end}");
+}
+
+const ABOUT: &str = "/api/v2/logs/3";
+const CONTENTS: &str = "/api/v2/logs/3/contents";
+
+/// A log of these lines on the channel for what a command prints.
+fn serve_log(rig: &Rig, reply: fn(&Value) -> Reply, lines: &[&str], complete: bool) {
+    let about =
+        json!({"logs": [{"logid": 3, "num_lines": lines.len(), "complete": complete, "type": "s"}], "meta": {}});
+    rig.ci.on(ABOUT, move |_| reply(&about));
+    let lines: Vec<String> = lines.iter().map(|line| format!("o{line}\n")).collect();
+    rig.ci.on(CONTENTS, move |asked| {
+        let (from, limit) = (parameter(asked, "offset"), parameter(asked, "limit"));
+        let content: String = lines.iter().skip(from).take(limit).map(String::as_str).collect();
+        reply(&json!({"logchunks": [{"logid": 3, "firstline": from, "content": content}], "meta": {}}))
+    });
+}
+
+fn parameter(asked: &Asked, name: &str) -> usize {
+    let query = asked.target.split_once('?').unwrap().1;
+    let of = |pair: &str| pair.strip_prefix(name)?.strip_prefix('=')?.parse().ok();
+    query.split('&').find_map(of).unwrap()
+}
+
+/// R6: a log by its lines, through a restart, until the service says that it is complete.
+#[tokio::test(start_paused = true)]
+async fn r6_a_log_by_lines() {
+    let rig = Rig::new();
+    serve_log(&rig, |value| Reply::json(value), &["one"], false);
+    let mut log = rig.get(CONTENTS).log(LogKind::Lines(LinePages::buildbot()), feed::Settings::default()).unwrap();
+    assert_eq!(item(&mut log).await, "one\n");
+    rig.ci.kill();
+    pass(seconds(30)).await;
+    serve_log(&rig, |value| Reply::json(value), &["one", "two", "three"], false);
+    rig.ci.revive();
+    assert_eq!(item(&mut log).await, "two\nthree\n");
+    serve_log(&rig, |value| Reply::json(value), &["one", "two", "three", "four"], true);
+    let (lines, gaps, end) = all(&mut log).await;
+    assert_eq!((&*lines, gaps), ("four\n", 0));
+    assert!(end.is_complete(), "{end}");
+}

@@ -1,0 +1,172 @@
+//! Feeds through an agent: the credential, the budget, and streams of events.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use outlast::http::feed::{self, FeedEnd, FeedItem, LogKind, Offsets, Position};
+use outlast::testing::Reply;
+use outlast::{Cause, Credential};
+
+use crate::rig::{Rig, all, item, now, pass, seconds};
+
+const LOG: &str = "/log";
+const EVENTS: &str = "/events";
+
+fn settings() -> feed::Settings {
+    feed::Settings::default()
+}
+
+fn page() -> Reply {
+    Reply::bytes("<html>Sign in</html>").header("content-type", "text/html")
+}
+
+fn is_stale(state: &feed::FeedState, accept: impl Fn(&Cause) -> bool) -> bool {
+    matches!(state, feed::FeedState::Stale { cause, .. } if accept(cause))
+}
+
+/// R3: a login page is no piece of a log, first or later.
+#[tokio::test(start_paused = true)]
+async fn r3_a_login_page_is_no_log() {
+    for kind in [LogKind::Whole, LogKind::AtEnd, LogKind::Bytes(Offsets::Range)] {
+        let rig = Rig::new();
+        rig.ci.replies(LOG, [page(), page(), Reply::text("one\n")]);
+        let mut log = rig.get(LOG).log(kind, settings()).unwrap();
+        let state = log.state();
+        state.until(|state| is_stale(state, |cause| matches!(cause, Cause::Undecodable { .. }))).await.unwrap();
+        assert_eq!(item(&mut log).await, "one\n");
+        log.finish();
+        let (rest, gaps, end) = all(&mut log).await;
+        assert!(rest.is_empty() && gaps == 0 && end.is_complete(), "{end}");
+    }
+}
+
+/// R3: a token that is replaced behind the program is asked for again after the first refusal; a revoked one ends the
+/// feed as denied after the second.
+#[tokio::test(start_paused = true)]
+async fn r3_a_token_is_rotated_and_revoked() {
+    let rig = Rig::new();
+    let rotated = Arc::new(AtomicBool::new(false));
+    let (is_rotated, gives_rotated) = (Arc::clone(&rotated), Arc::clone(&rotated));
+    rig.ci.on(LOG, move |asked| {
+        let now = if is_rotated.load(Ordering::Relaxed) { "Bearer new" } else { "Bearer old" };
+        if asked.header("authorization") == Some(now) { Reply::text("one\n") } else { Reply::status(401) }
+    });
+    let source = move || {
+        let token = if gives_rotated.load(Ordering::Relaxed) { "new" } else { "old" };
+        async move { Credential::bearer(token) }
+    };
+    let mut log = rig.get(LOG).credential(source).log(LogKind::Whole, settings()).unwrap();
+    assert_eq!(item(&mut log).await, "one\n");
+    rotated.store(true, Ordering::Relaxed);
+    pass(seconds(60)).await;
+    let asked = rig.ci.asked(LOG).pop().unwrap();
+    assert_eq!(asked.header("authorization"), Some("Bearer new"));
+    rig.ci.replies(LOG, [Reply::status(401)]);
+    let before = rig.ci.total();
+    let (_, _, end) = all(&mut log).await;
+    assert!(matches!(end, FeedEnd::Denied { .. }), "{end}");
+    assert_eq!(rig.ci.total() - before, 2);
+}
+
+/// R8, FC-55: a log is not asked for sooner than the service wants.
+#[tokio::test(start_paused = true)]
+async fn fc_55_a_log_keeps_to_retry_after() {
+    let rig = Rig::new();
+    rig.ci.replies(LOG, [Reply::status(429).header("retry-after", 70), Reply::text("one\n")]);
+    let start = now();
+    let mut log = rig.get(LOG).log(LogKind::Whole, settings()).unwrap();
+    assert_eq!(item(&mut log).await, "one\n");
+    assert!(start.elapsed() >= seconds(70), "{:?}", start.elapsed());
+}
+
+/// R7: an answer that stops in its middle is asked for anew, and each byte comes once.
+#[tokio::test(start_paused = true)]
+async fn r7_a_log_that_stalls_in_its_middle() {
+    let rig = Rig::new();
+    let whole = || Reply::text("one\ntwo\n");
+    rig.ci.replies(LOG, [Reply::hang(), whole().stalls(5), whole().cut(6), whole()]);
+    let mut log = rig.get(LOG).log(LogKind::AtEnd, settings()).unwrap();
+    let (text, gaps, end) = all(&mut log).await;
+    assert_eq!((&*text, gaps), ("one\ntwo\n", 0));
+    assert!(end.is_complete(), "{end}");
+}
+
+fn events() -> Reply {
+    Reply::chunked(Vec::<&str>::new()).header("content-type", "text/event-stream")
+}
+
+/// R6, FC-23: a stream that is cut is resumed by the id of its last event.
+#[tokio::test(start_paused = true)]
+async fn fc_23_a_stream_of_events_is_resumed_by_id() {
+    let rig = Rig::new();
+    let served = |text: &'static str| Reply::chunked([text]).ends().header("content-type", "text/event-stream");
+    rig.ci.on(EVENTS, move |asked| match asked.header("last-event-id") {
+        None => served("id: 1\ndata: one\n\nid: 2\ndata: two\n\ndata: half"),
+        Some("2") => served("id: 3\ndata: three\n\n"),
+        Some("3") => events(),
+        Some(other) => panic!("{other}"),
+    });
+    let mut feed = rig.get(EVENTS).events(true, settings()).unwrap();
+    for data in ["one", "two", "three"] {
+        assert_eq!(&*item(&mut feed).await.data, data);
+    }
+    rig.ci.until(EVENTS, 3).await;
+    let asked = rig.ci.asked(EVENTS).pop().unwrap();
+    assert_eq!(asked.header("accept"), Some("text/event-stream"));
+}
+
+/// R6: of a stream that repeats nothing, what was missed is a gap.
+#[tokio::test(start_paused = true)]
+async fn r6_a_stream_that_repeats_nothing_has_a_gap() {
+    let rig = Rig::new();
+    let served = |text: &'static str| Reply::chunked([text]).ends().header("content-type", "text/event-stream");
+    rig.ci.replies(EVENTS, [served("data: one\n\n"), Reply::status(503), served("data: two\n\n"), events()]);
+    let mut feed = rig.get(EVENTS).events(false, settings()).unwrap();
+    assert_eq!(&*item(&mut feed).await.data, "one");
+    let gap = feed.next().await.unwrap();
+    assert!(matches!(gap, FeedItem::Gap { from: None, to: None }), "{gap:?}");
+    assert_eq!(&*item(&mut feed).await.data, "two");
+}
+
+/// R7: a stream that is silent for longer than its bound is asked for anew.
+#[tokio::test(start_paused = true)]
+async fn r7_a_silent_stream_is_asked_for_anew() {
+    let rig = Rig::new();
+    let (reply, stream) = Reply::stream();
+    rig.ci.replies(EVENTS, [reply.header("content-type", "text/event-stream")]);
+    let mut feed = rig.get(EVENTS).events(true, settings()).unwrap();
+    stream.send("id: a\ndata: one\n\n");
+    assert_eq!(&*item(&mut feed).await.data, "one");
+    let first = rig.ci.until(EVENTS, 1).await;
+    let second = rig.ci.until(EVENTS, 2).await;
+    assert!((seconds(60)..seconds(80)).contains(&(second.at - first.at)), "{:?}", second.at - first.at);
+    assert_eq!(second.header("last-event-id"), Some("a"));
+}
+
+/// R3: only what calls itself a stream of events is one.
+#[tokio::test(start_paused = true)]
+async fn r3_a_login_page_is_no_stream_of_events() {
+    let rig = Rig::new();
+    let served = Reply::chunked(["data: one\n\n"]).header("content-type", "text/event-stream");
+    rig.ci.replies(EVENTS, [page(), Reply::text("data: no\n\n"), served]);
+    let mut feed = rig.get(EVENTS).events(true, settings()).unwrap();
+    assert_eq!(&*item(&mut feed).await.data, "one");
+}
+
+/// R6: a log that starts anew by range is a gap at its byte.
+#[tokio::test(start_paused = true)]
+async fn r6_a_log_by_range_that_starts_anew() {
+    let rig = Rig::new();
+    let past = Reply::status(416).header("content-range", "bytes */4");
+    rig.ci.on(LOG, move |asked| match asked.header("range") {
+        None => Reply::text("an old log\n"),
+        Some(_) => past.clone(),
+    });
+    let mut log = rig.get(LOG).log(LogKind::Bytes(Offsets::Range), settings()).unwrap();
+    assert_eq!(item(&mut log).await, "an old log\n");
+    rig.ci.until(LOG, 3).await;
+    rig.ci.replies(LOG, [Reply::text("new\n")]);
+    let gap = log.next().await.unwrap();
+    assert_eq!(gap, FeedItem::Gap { from: Some(Position::Byte(11)), to: Some(Position::Byte(0)) });
+    assert_eq!(item(&mut log).await, "new\n");
+}
