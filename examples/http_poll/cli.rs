@@ -32,7 +32,7 @@ How:
   --help               print this
 
 An answer for which EXPR gives null, an error, or anything but one true or false is unreadable, and never ends the wait.
-So is one for which it takes more than 5 s or 1 GiB. It knows neither the environment nor files.
+So is one for which it takes more than 5 s of a processor or 1 GiB. It knows neither the environment nor files.
 
 Exit codes:
     0  the build succeeded

@@ -5,10 +5,11 @@
 //! they do to this process makes an answer unreadable, and never ends the wait.
 
 use std::io::{self, Read as _, Write as _};
+use std::os::unix::process::ExitStatusExt as _;
 use std::process::Stdio;
 use std::time::Duration;
 
-use rustix::process::{Resource, Rlimit, setrlimit};
+use rustix::process::{Resource, Rlimit, Signal, setrlimit};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -21,8 +22,11 @@ use super::predicate::{Conditions, Verdict};
 /// The argument that starts the process. Nobody types it.
 pub(crate) const ARGUMENT: &str = "--judge-stdin";
 
-/// How long one answer is thought about.
+/// How much of a processor's time one answer may take: on a busy machine, too, an expression has as much.
 const TIME: Duration = Duration::from_secs(5);
+
+/// How long that may last.
+const WAIT: Duration = Duration::from_secs(60);
 
 /// How much memory that may take.
 const MEMORY: u64 = 1 << 30;
@@ -65,24 +69,23 @@ impl Judge {
         }
     }
 
-    /// What they say of `body`.
+    /// What they say of `body`; an error says why they could not be asked, which another time they perhaps can.
     ///
     /// # Cancel safety
     /// Dropping the future kills the process.
-    pub(crate) async fn judge(&self, body: &RawValue) -> Verdict {
-        match self.ask(Some(body.to_owned())).await {
-            Ok(Judgement::Verdict(verdict)) => verdict,
-            Ok(Judgement::Unfit(..) | Judgement::Fit) => Verdict::Unreadable("no verdict".into()),
-            Err(why) => Verdict::Unreadable(why),
+    pub(crate) async fn judge(&self, body: &RawValue) -> Result<Verdict, String> {
+        match self.ask(Some(body.to_owned())).await? {
+            Judgement::Verdict(verdict) => Ok(verdict),
+            Judgement::Unfit(..) | Judgement::Fit => Err("no verdict".into()),
         }
     }
 
     async fn ask(&self, body: Option<Box<RawValue>>) -> Result<Judgement, String> {
         let question = Question { done: self.done.clone(), ok: self.ok.clone(), body };
         let question = serde_json::to_vec(&question).map_err(|e| e.to_string())?;
-        match timeout(TIME, run(&question)).await {
+        match timeout(WAIT, run(&question)).await {
             Ok(judged) => judged,
-            Err(_) => Err(format!("the expression took more than {TIME:?}")),
+            Err(_) => Err(format!("the expression gave nothing within {WAIT:?}")),
         }
     }
 }
@@ -111,8 +114,11 @@ async fn run(question: &[u8]) -> Result<Judgement, String> {
         stdout.read_to_end(&mut said).await.map_err(failed)?;
     }
     let status = child.wait().await.map_err(failed)?;
-    // It is out of stack or memory.
-    serde_json::from_slice(&said).map_err(|_| format!("the expression could not be computed ({status})"))
+    serde_json::from_slice(&said).map_err(|_| match status.signal() {
+        Some(signal) if signal == Signal::XCPU.as_raw() => format!("the expression took more than {TIME:?}"),
+        // It is out of stack or memory.
+        _ => format!("the expression could not be computed ({status})"),
+    })
 }
 
 /// This program, also after it was replaced.
@@ -123,11 +129,10 @@ fn program() -> io::Result<std::path::PathBuf> {
 /// Is that process.
 pub(crate) fn serve() -> io::Result<()> {
     // A system without one of the limits has the others.
-    let most = |most| Rlimit { current: Some(most), maximum: Some(most) };
-    let _ = setrlimit(Resource::As, most(MEMORY));
-    let _ = setrlimit(Resource::Core, most(0));
-    // If nobody is left to kill it.
-    let _ = setrlimit(Resource::Cpu, most(2 * TIME.as_secs()));
+    let _ = setrlimit(Resource::As, Rlimit { current: Some(MEMORY), maximum: Some(MEMORY) });
+    let _ = setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) });
+    // The first limit says why it ends the process, the second does not.
+    let _ = setrlimit(Resource::Cpu, Rlimit { current: Some(TIME.as_secs()), maximum: Some(TIME.as_secs() + 1) });
     let mut question = Vec::new();
     io::stdin().lock().read_to_end(&mut question)?;
     let question: Question = serde_json::from_slice(&question)?;

@@ -17,6 +17,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep};
 use super::cli::{Options, UsageError, What};
 use super::ending::Ending;
 use super::judge::Judge;
+use super::predicate::Verdict;
 use super::report::Report;
 use super::seen::{Seen, State};
 use super::token;
@@ -69,7 +70,7 @@ async fn judge_each(
 ) -> Publisher<Seen> {
     let mut readings = answers.readings();
     let (mut over, mut late) = (time_over(&answers, timeout), pin!(after(timeout)));
-    let mut judged = None;
+    let (mut judged, mut again) = (None::<String>, false);
     loop {
         let reading = tokio::select! {
             biased; // an answer that came before the service forbade more is judged all the same
@@ -79,11 +80,16 @@ async fn judge_each(
                 return publisher;
             }
         };
-        if let Some(answer) = reading.last().filter(|answer| judged.as_deref() != Some(answer.get())) {
-            tokio::select! {
-                verdict = judge.judge(answer) => publisher.fresh(Seen::of_verdict(verdict, answer)),
+        let asked = |answer: &RawValue| judged.as_deref() == Some(answer.get());
+        let unasked = reading.last().filter(|answer| !asked(answer) || (again && reading.is_fresh()));
+        if let Some(answer) = unasked {
+            let verdict = tokio::select! {
+                verdict = judge.judge(answer) => verdict,
                 () = &mut late => return publisher,
-            }
+            };
+            // What came of the machine's state may be otherwise at the next look, though the answer is the same.
+            again = verdict.is_err();
+            publisher.fresh(Seen::of_verdict(verdict.unwrap_or_else(Verdict::Unreadable), answer));
             judged = Some(answer.get().to_owned());
         }
         match reading {
