@@ -26,7 +26,7 @@ pub use events::{EventStream, Events};
 pub use fetch::{FeedAsk, Fetch, FetchError, Fetched, Form};
 pub use handle::{Feed, Finisher};
 pub use item::{FeedEnd, FeedItem, FeedState, Position};
-pub use kind::{LinePages, LinesAbout, LogKind, OffsetParameter, Offsets, Stamps, TokenPages};
+pub use kind::{LinePages, LinesAbout, LogKind, Marked, OffsetParameter, Offsets, Stamps, TokenPages};
 pub use machine::{Action, Event, Machine};
 pub use pages::{Lines, Tokens};
 pub use reader::{Ask, Head, Out, Reached, Reader, Stage, Then, Trouble};

@@ -120,10 +120,16 @@ const CONTENTS: &str = "/api/v2/logs/3/contents";
 
 /// A log of these lines on the channel for what a command prints.
 fn serve_log(rig: &Rig, reply: fn(&Value) -> Reply, lines: &[&str], complete: bool) {
+    serve_typed(rig, reply, lines, complete, "s");
+}
+
+/// A log of that type. Only the lines of an `s` log begin with a letter for their channel.
+fn serve_typed(rig: &Rig, reply: fn(&Value) -> Reply, lines: &[&str], complete: bool, kind: &str) {
     let about =
-        json!({"logs": [{"logid": 3, "num_lines": lines.len(), "complete": complete, "type": "s"}], "meta": {}});
+        json!({"logs": [{"logid": 3, "num_lines": lines.len(), "complete": complete, "type": kind}], "meta": {}});
     rig.ci.on(ABOUT, move |_| reply(&about));
-    let lines: Vec<String> = lines.iter().map(|line| format!("o{line}\n")).collect();
+    let mark = if kind == "s" { "o" } else { "" };
+    let lines: Vec<String> = lines.iter().map(|line| format!("{mark}{line}\n")).collect();
     rig.ci.on(CONTENTS, move |asked| {
         let (from, limit) = (parameter(asked, "offset"), parameter(asked, "limit"));
         let content: String = lines.iter().skip(from).take(limit).map(String::as_str).collect();
@@ -153,4 +159,28 @@ async fn r6_a_log_by_lines() {
     let (lines, gaps, end) = all(&mut log).await;
     assert_eq!((&*lines, gaps), ("four\n", 0));
     assert!(end.is_complete(), "{end}");
+}
+
+/// R6: a log is byte for byte what was written, of whatever type it is: only the lines of a log of type `s` have a mark
+/// that is no part of them. A log whose type is not said is not guessed at.
+#[tokio::test(start_paused = true)]
+async fn r6_only_the_lines_of_an_s_log_lose_a_letter() {
+    let lines = ["hello", "", "o", "world", "\u{e9}t\u{e9}"];
+    for kind in ["s", "t", "h"] {
+        let rig = Rig::new();
+        serve_typed(&rig, |value| Reply::json(value), &lines, true, kind);
+        let mut log = rig.get(CONTENTS).log(LogKind::Lines(LinePages::buildbot()), feed::Settings::default()).unwrap();
+        let (text, gaps, end) = all(&mut log).await;
+        assert_eq!((text, gaps), (lines.join("\n") + "\n", 0), "{kind}");
+        assert!(end.is_complete(), "{end}");
+        let (about, contents) = (rig.ci.asked(ABOUT), rig.ci.asked(CONTENTS));
+        assert!(about[0].at <= contents[0].at, "the type is known before the first page");
+    }
+    let rig = Rig::new();
+    serve_log(&rig, |value| Reply::json(value), &lines, true);
+    rig.ci.replies(ABOUT, [Reply::json(json!({"logs": [{"num_lines": 5, "complete": true}]}))]);
+    let log = rig.get(CONTENTS).log(LogKind::Lines(LinePages::buildbot()), feed::Settings::default()).unwrap();
+    pass(seconds(60)).await;
+    assert_eq!(rig.ci.asked(CONTENTS).len(), 0);
+    drop(log);
 }

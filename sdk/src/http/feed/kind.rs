@@ -71,10 +71,28 @@ pub struct LinePages {
     pub content: String,
     /// Where the number of its first line is in it.
     pub first: String,
-    /// Whether each line starts with a letter that names its channel and is left out (Buildbot's `stdio`).
-    pub marked: bool,
+    /// Which lines start with a letter that names their channel and is left out.
+    pub marked: Marked,
     /// Where the service says how many lines there are, and whether that is all.
     pub about: Option<LinesAbout>,
+}
+
+/// Which lines of a log start with a letter that is no part of it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Marked {
+    /// None.
+    Never,
+    /// All.
+    Always,
+    /// All, where the service [tells](LinePages::about) that the log is of one of these types; otherwise none. No line is
+    /// read before that is known.
+    Typed {
+        /// Where the type is in that answer.
+        at: String,
+        /// The types with such lines.
+        is: Vec<String>,
+    },
 }
 
 /// Where the service tells of a log of lines.
@@ -97,7 +115,8 @@ impl LinesAbout {
 }
 
 impl LinePages {
-    /// Buildbot's `/api/v2/logs/{id}/contents`, whose log tells of itself one level up.
+    /// Buildbot's `/api/v2/logs/{id}/contents`, whose log tells of itself one level up. Only the lines of a log of type
+    /// `s`, the output of a command, start with a letter; those of other types are as they are.
     pub fn buildbot() -> Self {
         Self {
             offset: "offset".into(),
@@ -106,7 +125,7 @@ impl LinePages {
             chunks: "/logchunks".into(),
             content: "/content".into(),
             first: "/firstline".into(),
-            marked: true,
+            marked: Marked::Typed { at: "/logs/0/type".into(), is: vec!["s".into()] },
             about: Some(LinesAbout::new(".", "/logs/0/num_lines", "/logs/0/complete")),
         }
     }

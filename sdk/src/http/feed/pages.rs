@@ -7,7 +7,7 @@ use url::Url;
 
 use super::fetch::Form;
 use super::item::{FeedItem, Position};
-use super::kind::{LinePages, LinesAbout, TokenPages};
+use super::kind::{LinePages, LinesAbout, Marked, TokenPages};
 use super::reader::{Ask, Digest, Head, Out, Reached, Reader, Stage, Then, Trouble, undecodable};
 use crate::error::Error;
 
@@ -78,6 +78,8 @@ pub struct Lines {
     next: u64,
     /// How many lines there are, as was said last.
     lines: u64,
+    /// Whether its lines are marked, once that is known.
+    marked: Option<bool>,
     /// Whether the answer being read tells of the log.
     asks_about: bool,
     seen: bool,
@@ -96,6 +98,17 @@ impl Lines {
         if pages.page == 0 {
             return Err(Error::invalid("log.page", "at least one line"));
         }
+        let marked = match &pages.marked {
+            Marked::Never => Some(false),
+            Marked::Always => Some(true),
+            Marked::Typed { at, .. } => {
+                pointer("log.marked.at", at)?;
+                if pages.about.is_none() {
+                    return Err(Error::invalid("log.about", "where the service tells of what type the log is"));
+                }
+                None
+            }
+        };
         let about = match &pages.about {
             Some(about) => {
                 pointer("log.about.lines", &about.lines)?;
@@ -111,7 +124,7 @@ impl Lines {
             None => None,
         };
         let page = Page { body: Vec::new(), bound };
-        Ok(Self { url, about, pages, page, next: 0, lines: 0, asks_about: false, seen: false, total: 0 })
+        Ok(Self { url, about, pages, page, next: 0, lines: 0, marked, asks_about: false, seen: false, total: 0 })
     }
 
     fn about(&mut self, answer: &Value) -> Result<Reached, Trouble> {
@@ -119,6 +132,10 @@ impl Lines {
         let lines = number(answer, &about.lines)?;
         let complete = at(answer, &about.complete, "true or false")?.as_bool();
         let complete = complete.ok_or_else(|| undecodable(&format!("{}: expected true or false", about.complete)))?;
+        if let Marked::Typed { at, is } = &self.pages.marked {
+            let kind = text(answer, at)?;
+            self.marked = Some(is.iter().any(|each| each == kind));
+        }
         self.lines = lines;
         match (lines.cmp(&self.next), complete) {
             (std::cmp::Ordering::Less, _) => Err(Trouble::Contradiction),
@@ -135,6 +152,7 @@ impl Lines {
         }
         chunks.sort_by_key(|(first, _)| *first);
         let (before, mut count) = (self.next, 0);
+        let is_marked = self.marked.unwrap_or(false);
         for (first, content) in chunks {
             let mut fresh = Vec::new();
             let lines = content.split_inclusive('\n').zip(first..);
@@ -147,7 +165,7 @@ impl Lines {
                     let to = Some(Position::Line(number));
                     out.push(FeedItem::Gap { from: Some(Position::Line(self.next)), to });
                 }
-                let marked = usize::from(self.pages.marked && line.len() > 1 && line.is_char_boundary(1));
+                let marked = usize::from(is_marked && line.len() > 1 && line.is_char_boundary(1));
                 fresh.extend_from_slice(&line.as_bytes()[marked..]);
                 self.next = number + 1;
             }
@@ -172,7 +190,8 @@ impl Reader for Lines {
 
     fn ask(&mut self, _: Stage) -> Ask {
         match &self.about {
-            Some((about, _)) if self.lines <= self.next => {
+            // What its lines are has to be known before the first of them is read.
+            Some((about, _)) if self.lines <= self.next || self.marked.is_none() => {
                 self.asks_about = true;
                 Ask::new(about.clone(), Form::Json)
             }

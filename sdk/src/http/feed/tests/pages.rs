@@ -69,7 +69,7 @@ async fn a_log_of_lines_that_restarts_or_lacks_some_is_a_gap() {
             _ => json!({"logchunks": []}),
         })
     });
-    let pages = LinePages { about: None, marked: false, ..LinePages::buildbot() };
+    let pages = LinePages { about: None, marked: Marked::Never, ..LinePages::buildbot() };
     let mut feed = log(&fake, LogKind::Lines(pages));
     assert_eq!(some(&mut feed).await, "a\nb\n");
     assert_eq!(soon(&mut feed).await, Some(gap(Position::Line(2), Position::Line(4))));
@@ -162,6 +162,8 @@ async fn settings_that_cannot_be_are_refused_by_name() {
     let mut pages = LinePages::buildbot();
     pages.chunks = "logchunks".into();
     assert!(refused(LogKind::Lines(pages)).starts_with("log.chunks: expected a JSON Pointer"));
+    let pages = LinePages { about: None, ..LinePages::buildbot() };
+    assert!(refused(LogKind::Lines(pages)).starts_with("log.about:"));
     let pages = LinePages { page: 0, ..LinePages::buildbot() };
     assert!(refused(LogKind::Lines(pages)).starts_with("log.page:"));
     assert!(refused(LogKind::Token(TokenPages::new("t", "/next", "items", ""))).starts_with("log.items:"));
