@@ -13,7 +13,7 @@ use outlast::Observable;
 use outlast::http::pacing::Limits;
 use outlast::http::poll::Pace;
 use outlast::http::{Agent, Pool};
-use reqwest::header::{ETAG, HeaderValue, IF_NONE_MATCH};
+use reqwest::header::{ETAG, IF_NONE_MATCH};
 use reqwest::{Client, StatusCode};
 use tokio::runtime::Builder;
 use tokio::sync::mpsc;
@@ -133,16 +133,17 @@ async fn by_loops(address: &str, count: usize) -> usize {
 }
 
 async fn poll_by_hand(client: Client, url: String, begun: mpsc::UnboundedSender<()>) {
-    let mut tag: Option<HeaderValue> = None;
+    // Its own text: a `HeaderValue` would keep the read buffer of its connection, 8 KiB for each loop.
+    let mut tag: Option<String> = None;
     let mut run: Option<Run> = None;
     while run.as_ref().is_none_or(|run| !run.is_completed()) {
         let mut request = client.get(&url);
         if let Some(tag) = &tag {
-            request = request.header(IF_NONE_MATCH, tag.clone());
+            request = request.header(IF_NONE_MATCH, tag.as_str());
         }
         let response = request.send().await.expect("an answer");
         if response.status() == StatusCode::OK {
-            tag = response.headers().get(ETAG).cloned();
+            tag = response.headers().get(ETAG).and_then(|tag| tag.to_str().ok()).map(str::to_owned);
             let body = response.bytes().await.expect("a body");
             run = Some(serde_json::from_slice(&body).expect("a run"));
             begun.send(()).expect("somebody who waits");
