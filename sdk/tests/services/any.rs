@@ -192,8 +192,7 @@ async fn fc_09_the_verdict_is_not_the_logs() {
             rig.ci.replies(service.path, [Reply::json(&service.running), Reply::json(&service.ok)]);
             let watched = rig.watch(service.profile, service.path);
             let mut log = rig.get("/log").log(LogKind::Whole, settings()).unwrap();
-            let over = watched.work.until(|work| work.state.is_terminal());
-            log.finish_when(async move { drop(over.await) });
+            log.finish_with(&watched.work, |work| work.state.is_terminal());
             watched.ends_once(WorkState::Succeeded).await;
             let (text, _, end) = all(&mut log).await;
             assert!(text.is_empty() && matches!(end, FeedEnd::Incomplete { .. }), "{end}");
