@@ -77,7 +77,7 @@ impl Chosen {
             bounds: self.bounds.unwrap_or(usual.bounds),
             wait: self.wait.or(usual.wait),
             grace: self.grace.unwrap_or(usual.grace),
-            backoff: self.backoff.clone().unwrap_or(usual.backoff),
+            backoff: self.backoff.unwrap_or(usual.backoff),
             give_up: self.give_up.or(usual.give_up),
             reopens: self.reopens || usual.reopens,
             reread: self.reread.unwrap_or(usual.reread),
@@ -89,7 +89,7 @@ impl Chosen {
         feed::Settings {
             pace: self.pace.unwrap_or(usual.pace),
             bounds: self.bounds.unwrap_or(usual.bounds),
-            backoff: self.backoff.clone().unwrap_or(usual.backoff),
+            backoff: self.backoff.unwrap_or(usual.backoff),
             give_up: self.give_up.or(usual.give_up),
             ..usual
         }
