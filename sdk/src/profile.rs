@@ -16,7 +16,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! What is said here of submitting, canceling and webhooks is checked and described, and not yet acted upon.
+//! [`Profile::watch`] reads the work so, and [`Profile::logs`] its logs. What is said of submitting, canceling and webhooks, of
+//! `ETag`s and of several ids in one request ([`Reads::etag`], [`Reads::batch`]) is checked and described, and not acted
+//! upon: a read sends the `ETag` that it got in any case.
 
 mod cancel;
 mod check;
@@ -24,6 +26,7 @@ mod duration;
 mod file;
 mod location;
 mod log;
+mod logs;
 mod pointer;
 mod stage;
 mod stages;
@@ -40,7 +43,7 @@ mod work;
 pub use cancel::{Acknowledged, Cancel};
 pub use duration::duration;
 pub use location::{Address, Location};
-pub use log::{Listed, Log, LogKind, LogSource};
+pub use log::{Listed, Log, LogAbout, LogKind, LogSource};
 pub use pointer::{Place, Pointer};
 pub use stage::{Find, Next, Order, Question, Stage, Taken, When};
 pub use stages::{Action, Event, Stages};

@@ -8,7 +8,7 @@ use ::http::{HeaderValue, StatusCode};
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use futures::stream::{self, Stream};
-use url::Url;
+use url::{Origin, Url};
 
 use super::answer::{self, Asked, Expected, Judgement};
 use super::decode::Decoder;
@@ -29,11 +29,18 @@ pub(super) struct Fetcher {
     requester: Requester,
     refusals: Arc<Mutex<Refusals>>,
     beside: bool,
+    /// What is asked of another origin is not sent.
+    only: Option<Origin>,
 }
 
 impl Fetcher {
     pub(super) fn new(requester: Requester) -> Self {
-        Self { requester, refusals: Arc::default(), beside: false }
+        Self { requester, refusals: Arc::default(), beside: false, only: None }
+    }
+
+    /// Asks that origin only: the credential is for it, and a reader may make any address.
+    pub(super) fn only(self, origin: Origin) -> Self {
+        Self { only: Some(origin), ..self }
     }
 
     /// For a stream beside a read, which must not do it harm: what it is refused is not counted against the credential,
@@ -43,6 +50,10 @@ impl Fetcher {
     }
 
     async fn fetched(self, ask: FeedAsk) -> Result<Fetched, FetchError> {
+        if let Some(only) = self.only.as_ref().filter(|only| **only != ask.url.origin()) {
+            let detail = format!("url: expected an address of {}", only.ascii_serialization());
+            return Err(FetchError::new(Cause::Undecodable { detail: detail.into() }));
+        }
         let allowed = self.allowed(&ask.url).await?;
         ask.progress.begins(Phase::FirstByte);
         let expected = match ask.expected {

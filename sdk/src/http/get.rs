@@ -48,10 +48,52 @@ pub struct Get {
     url: String,
     headers: HeaderMap,
     credentials: Option<Arc<dyn Credentials>>,
-    settings: Settings,
+    chosen: Chosen,
+    /// What holds where nothing was chosen.
+    usual: Settings,
     push: Option<Push>,
     /// The first thing that was wrong.
     refused: Option<Error>,
+}
+
+/// What was set up, and only that.
+#[derive(Clone, Default)]
+struct Chosen {
+    pace: Option<Pace>,
+    bounds: Option<Bounds>,
+    wait: Option<Duration>,
+    grace: Option<Duration>,
+    backoff: Option<Backoff>,
+    give_up: Option<Duration>,
+    reopens: bool,
+    reread: Option<Duration>,
+}
+
+impl Chosen {
+    /// The settings of a read.
+    fn over(&self, usual: Settings) -> Settings {
+        Settings {
+            pace: self.pace.unwrap_or(usual.pace),
+            bounds: self.bounds.unwrap_or(usual.bounds),
+            wait: self.wait.or(usual.wait),
+            grace: self.grace.unwrap_or(usual.grace),
+            backoff: self.backoff.unwrap_or(usual.backoff),
+            give_up: self.give_up.or(usual.give_up),
+            reopens: self.reopens || usual.reopens,
+            reread: self.reread.unwrap_or(usual.reread),
+        }
+    }
+
+    /// The settings of a feed.
+    fn over_feed(&self, usual: feed::Settings) -> feed::Settings {
+        feed::Settings {
+            pace: self.pace.unwrap_or(usual.pace),
+            bounds: self.bounds.unwrap_or(usual.bounds),
+            backoff: self.backoff.unwrap_or(usual.backoff),
+            give_up: self.give_up.or(usual.give_up),
+            ..usual
+        }
+    }
 }
 
 impl Get {
@@ -61,7 +103,8 @@ impl Get {
             url: url.to_owned(),
             headers: HeaderMap::new(),
             credentials: None,
-            settings: Settings::default(),
+            chosen: Chosen::default(),
+            usual: Settings::default(),
             push: None,
             refused: None,
         }
@@ -90,45 +133,55 @@ impl Get {
 
     /// All bounds and intervals at once.
     pub fn settings(mut self, settings: Settings) -> Self {
-        self.settings = settings;
+        let Settings { pace, bounds, wait, grace, backoff, give_up, reopens, reread } = settings;
+        self.chosen = Chosen {
+            pace: Some(pace),
+            bounds: Some(bounds),
+            wait,
+            grace: Some(grace),
+            backoff: Some(backoff),
+            give_up,
+            reopens,
+            reread: Some(reread),
+        };
         self
     }
 
     /// How often to look. Default: from 1 s soon after a change to 30 s.
     pub fn pace(mut self, pace: Pace) -> Self {
-        self.settings.pace = pace;
+        self.chosen.pace = Some(pace);
         self
     }
 
     /// Asks the service to hold each request open for so long, until something changes: `Prefer: wait` (RFC 7240, 4.3).
     /// Whole seconds. It is asked once there is a value to compare with, or a [page](Read::pages) to continue. A service that does not know it answers at once, and is polled.
     pub fn wait(mut self, wait: Duration) -> Self {
-        self.settings.wait = Some(wait);
+        self.chosen.wait = Some(wait);
         self
     }
 
     /// What each phase of a request may take (R7).
     pub fn bounds(mut self, bounds: Bounds) -> Self {
-        self.settings.bounds = bounds;
+        self.chosen.bounds = Some(bounds);
         self
     }
 
     /// For how long a 404 means "not yet" as long as nothing was ever there (R3). Default 10 s.
     pub fn grace(mut self, grace: Duration) -> Self {
-        self.settings.grace = grace;
+        self.chosen.grace = Some(grace);
         self
     }
 
     /// The delays after failures (R8).
     pub fn backoff(mut self, backoff: Backoff) -> Self {
-        self.settings.backoff = backoff;
+        self.chosen.backoff = Some(backoff);
         self
     }
 
     /// Ends the read as [`Closed`](crate::End::Closed) once an outage has lasted so long, counted from its first failure
     /// (R8). Default: it never gives up.
     pub fn give_up_after(mut self, outage: Duration) -> Self {
-        self.settings.give_up = Some(outage);
+        self.chosen.give_up = Some(outage);
         self
     }
 
@@ -173,26 +226,48 @@ impl Get {
         self.json().observe()
     }
 
-    /// Follows the log there: each byte once and in order, or one explicit gap (R6). Call it inside a tokio runtime.
+    /// Follows the log there: each byte once and in order, or one explicit gap (R6).
+    ///
+    /// Pace, bounds, backoff and when to give up are those of `settings` unless they were set here, one by one or
+    /// [all at once](Self::settings). A feed knows no grace, no long poll and no [stream beside it](Self::push): what is set
+    /// up here of these says nothing to it.
     ///
     /// # Errors
-    /// When the URL, a header or a setting of `kind` is malformed, outside a tokio runtime, or when no TLS can be had.
+    /// When the URL, a header or a setting of `kind` is malformed, without an agent outside a tokio runtime, or when no
+    /// TLS can be had.
     pub fn log(self, kind: LogKind, settings: feed::Settings) -> Result<Feed<Bytes>, Error> {
-        let (agent, requester, url) = self.checked(Expected::Bytes)?;
-        let env = agent.inner().env.clone();
-        Feed::log(Fetcher::new(requester), url, kind, settings, env)
+        let (agent, fetcher, url) = self.fetcher(Expected::Bytes)?;
+        let _runtime = agent.inner().runtime.enter();
+        Feed::log(fetcher, url, kind, self.chosen.over_feed(settings), agent.inner().env.clone())
     }
 
-    /// Follows the event stream there, by `Last-Event-ID` where the service replays. Call it inside a tokio runtime.
+    /// Follows the event stream there, by `Last-Event-ID` where the service replays. `settings` as in [`log`](Self::log).
     ///
     /// # Errors
-    /// When the URL or a header is malformed, outside a tokio runtime, or when no TLS can be had.
+    /// When the URL or a header is malformed, without an agent outside a tokio runtime, or when no TLS can be had.
     pub fn events(self, replays: bool, settings: feed::Settings) -> Result<Feed<sse::Event>, Error> {
-        let (agent, requester, url) = self.checked(Expected::EventStream)?;
-        let env = agent.inner().env.clone();
+        let (agent, fetcher, url) = self.fetcher(Expected::EventStream)?;
         let stream = EventStream::new(url);
         let stream = if replays { stream } else { stream.without_replay() };
-        Ok(Feed::events(Fetcher::new(requester), stream, settings, env))
+        let _runtime = agent.inner().runtime.enter();
+        Ok(Feed::events(fetcher, stream, self.chosen.over_feed(settings), agent.inner().env.clone()))
+    }
+
+    /// Follows what `reader` asks for, for a log or a stream that is like no other. `settings` as in [`log`](Self::log).
+    ///
+    /// The reader asks the origin of this URL; what it asks of another one is not sent, since the credential is not for it.
+    ///
+    /// # Errors
+    /// When the URL or a header is malformed, without an agent outside a tokio runtime, or when no TLS can be had.
+    pub fn follow<R: feed::Reader>(self, reader: R, settings: feed::Settings) -> Result<Feed<R::Item>, Error> {
+        let (agent, fetcher, _) = self.fetcher(Expected::Bytes)?;
+        let _runtime = agent.inner().runtime.enter();
+        Ok(Feed::start(fetcher, reader, self.chosen.over_feed(settings), agent.inner().env.clone()))
+    }
+
+    fn fetcher(&self, expected: Expected) -> Result<(Agent, Fetcher, Url), Error> {
+        let (agent, requester, url) = self.checked(expected)?;
+        Ok((agent, Fetcher::new(requester).only(url.origin()), url))
     }
 
     fn read<T>(
@@ -212,9 +287,20 @@ impl Get {
         &self.url
     }
 
-    /// The bounds and intervals so far.
-    pub(crate) fn present_settings(&self) -> &Settings {
-        &self.settings
+    /// The same at another address, without a stream beside it. The caller sees to it that the credential is for it.
+    pub(crate) fn to(&self, url: &Url) -> Self {
+        Self { url: url.to_string(), push: None, ..self.clone() }
+    }
+
+    /// The bounds and intervals that hold where nothing was chosen.
+    pub(crate) fn usually(self, usual: Settings) -> Self {
+        Self { usual, ..self }
+    }
+
+    /// A header of each request, unless there is one of that name.
+    pub(crate) fn header_by_default(mut self, name: &HeaderName, value: &HeaderValue) -> Self {
+        self.headers.entry(name).or_insert_with(|| value.clone());
+        self
     }
 
     /// Reads JSON from where a guide leads, with what else was set up here.
@@ -232,7 +318,7 @@ impl Get {
             decode: guide.decode(),
             marks: Some(Arc::new(marks)),
             pages: None,
-            settings: self.settings,
+            settings: self.chosen.over(self.usual),
             push: self.push,
             guide: Some(Box::new(guide)),
         };
@@ -252,7 +338,7 @@ impl Get {
         let env = agent.inner().env.clone();
         let keeper = match &self.credentials {
             Some(source) => {
-                let bound = self.settings.bounds.credential;
+                let bound = self.chosen.bounds.unwrap_or(self.usual.bounds).credential;
                 agent.inner().keepers.of(url.origin(), source, &env, bound)
             }
             None => Keeper::none(env),
@@ -288,7 +374,10 @@ impl fmt::Debug for Get {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Of what is no URL nobody knows where in it the secret is.
         let url = check_url(&self.url).ok().map(|url| crate::connection::Endpoint::new(url.as_str()));
-        f.debug_struct("Get").field("url", &url).field("settings", &self.settings).finish_non_exhaustive()
+        f.debug_struct("Get")
+            .field("url", &url)
+            .field("settings", &self.chosen.over(self.usual.clone()))
+            .finish_non_exhaustive()
     }
 }
 
@@ -355,7 +444,7 @@ impl<T: Send + Sync + 'static> Read<T> {
             decode: self.decode,
             marks: self.marks,
             pages: self.pages,
-            settings: self.get.settings,
+            settings: self.get.chosen.over(self.get.usual),
             push: self.get.push,
             guide: None,
         };

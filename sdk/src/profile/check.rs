@@ -140,6 +140,9 @@ fn log(profile: &Profile, log: &Log) -> Result<(), Error> {
         bound(&source.path, &given, &format!("log.source[{i}].path"))?;
         given.extend(source.bind.keys().map(|name| &**name));
     }
+    if let Some(about) = &log.about {
+        bound(&about.path, &given, "log.about.path")?;
+    }
     given.extend(["from", "limit"]);
     bound(&log.path, &given, "log.path")?;
     match (log.kind, log.path.names().contains("from")) {
@@ -148,6 +151,15 @@ fn log(profile: &Profile, log: &Log) -> Result<(), Error> {
         }
         (super::LogKind::Lines | super::LogKind::Token | super::LogKind::Time, false) => {
             Err(Error::invalid("log.path", "{from}, which says where to continue"))
+        }
+        (super::LogKind::Bytes, true) if log.size.is_none() => {
+            Err(Error::invalid("log.size", "the header that says where to continue"))
+        }
+        (super::LogKind::Lines, true) if !log.path.names().contains("limit") => {
+            Err(Error::invalid("log.path", "{limit}, which says how many lines at most"))
+        }
+        (super::LogKind::Lines, true) if log.first.is_none() => {
+            Err(Error::invalid("log.first", "where the number of the first line stands"))
         }
         // Bytes may be asked for by a Range header (RFC 9110, 14.2).
         (super::LogKind::Bytes, _) | (super::LogKind::Whole | super::LogKind::AtEnd, false) => Ok(()),

@@ -11,8 +11,8 @@ use toml::{Table, Value};
 
 use self::fields::{Fields, is_credential, kind, place};
 use super::{
-    Acknowledged, Address, Call, Cancel, Correlate, Dedupe, Find, Log, LogKind, LogSource, Next, Order, Profile,
-    Question, Reads, Replies, Scheme, Stage, Stream, StreamKind, Submit, Taken, Webhook, When,
+    Acknowledged, Address, Call, Cancel, Correlate, Dedupe, Find, Log, LogAbout, LogKind, LogSource, Next, Order,
+    Profile, Question, Reads, Replies, Scheme, Stage, Stream, StreamKind, Submit, Taken, Webhook, When,
 };
 use crate::error::Error;
 use crate::http::poll::{Pace, Settings};
@@ -251,15 +251,28 @@ fn log(mut fields: Fields) -> Result<Log, Error> {
         stage: fields.need_text("stage")?.into(),
         sources: fields.tables("source")?.into_iter().map(source).collect::<Result<_, _>>()?,
         path: fields.need_template("path")?,
+        each: fields.pointer("each")?,
         text: fields.pointer("text")?,
         first: fields.pointer("first")?,
+        about: fields.table("about")?.map(about).transpose()?,
         token: fields.pointer("token")?,
         size: header(&mut fields, "size")?,
         more: header(&mut fields, "more")?,
+        exact: fields.flag("exact")?.unwrap_or(true),
         tagged: fields.table("tagged")?.map(when).transpose()?,
     };
     fields.done()?;
     Ok(log)
+}
+
+fn about(mut fields: Fields) -> Result<LogAbout, Error> {
+    let about = LogAbout {
+        path: fields.need_template("path")?,
+        lines: fields.need_pointer("lines")?,
+        complete: fields.need_pointer("complete")?,
+    };
+    fields.done()?;
+    Ok(about)
 }
 
 fn source(mut fields: Fields) -> Result<LogSource, Error> {

@@ -23,18 +23,36 @@ pub struct Log {
     pub sources: Vec<LogSource>,
     /// Where a log is read. `{from}` stands for where to continue (a byte, a line, a time, a token), `{limit}` for how many lines.
     pub path: Template,
-    /// Where the text is in a JSON answer. Default: the answer is the text.
+    /// Where the list of pieces is in a JSON answer, for lines and tokens. Default: the answer is the list.
+    pub each: Option<Pointer>,
+    /// Where the text of a piece is in it. Default: the piece is the text.
     pub text: Option<Pointer>,
-    /// Where a JSON answer says with which line it begins.
+    /// Where a piece of lines says the number of its first one.
     pub first: Option<Pointer>,
+    /// Where the service tells how many lines there are, and whether that is all.
+    pub about: Option<LogAbout>,
     /// Where a JSON answer has the token to continue with.
     pub token: Option<Pointer>,
     /// The header that says where to continue.
     pub size: Option<HeaderName>,
     /// The header that is there as long as more is to come.
     pub more: Option<HeaderName>,
+    /// Whether an answer has exactly the bytes up to where it says to continue. Default yes.
+    pub exact: bool,
     /// When each line begins with a character that is no part of it, as the last source's element says.
     pub tagged: Option<When>,
+}
+
+/// Where a service tells of a log of lines.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct LogAbout {
+    /// Where it is read.
+    pub path: Template,
+    /// Where the number of lines is in the answer.
+    pub lines: Pointer,
+    /// Where it is said that the log is complete.
+    pub complete: Pointer,
 }
 
 /// How a log continues.

@@ -113,7 +113,11 @@ impl Stages {
     /// As [`Profile::read`]: [`Unread::Absent`] is an [`Event::Absent`]; anything else goes to the machine of the read as
     /// [`Unread::answer`], and is [`Event::Unanswered`] here.
     pub fn read(&self, body: &Value) -> Result<Work, Unread> {
-        self.profile.read_at(&self.here.stage, &self.here.bound, body)
+        let mut work = self.profile.read_at(&self.here.stage, &self.here.bound, body)?;
+        let mut here = self.here.clone();
+        here.bound.extend(&work.bound);
+        work.location = Some(here);
+        Ok(work)
     }
 
     fn stage(&self) -> Option<&Stage> {

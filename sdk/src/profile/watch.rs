@@ -8,7 +8,7 @@ use url::Url;
 
 use super::{Action, Bindings, Event, Location, Profile, Stages, Stream, StreamKind, Work};
 use crate::error::{Cause, Error};
-use crate::http::poll::{Answer, Pace, Settings};
+use crate::http::poll::Answer;
 use crate::http::push::Push;
 use crate::http::{Decode, Get, Guide, Guided, Look, Turn};
 use crate::machine::{Machine as _, Now};
@@ -21,7 +21,7 @@ impl Profile {
     /// A stream that the profile states for a stage says when to look while that stage is read, unless `get` has
     /// a [stream](Get::push) of its own.
     ///
-    /// What `get` sets up beside is kept; pace and grace are the profile's unless `get` has others. The work is over once
+    /// What `get` sets up beside is kept; headers, pace and grace are the profile's unless they were set there. The work is over once
     /// [`Work::state`] is [`Succeeded`](super::WorkState::Succeeded), [`Failed`](super::WorkState::Failed) or
     /// [`Canceled`](super::WorkState::Canceled). Parked is visible and no end (R10).
     ///
@@ -47,30 +47,19 @@ impl Profile {
     ///
     /// # Errors
     /// What [`watch`](Self::watch) says.
-    pub fn watch_with_looks(&self, mut get: Get) -> Result<(Observable<Work>, Observable<Look>), Error> {
+    pub fn watch_with_looks(&self, get: Get) -> Result<(Observable<Work>, Observable<Look>), Error> {
         self.check()?;
         let url = Url::parse(get.url())
             .map_err(|e| Error::invalid("url", "an absolute http:// or https:// URL").with_source(e))?;
         let location = self.locate(&url)?;
-        for (name, value) in &self.read.headers {
-            get = get.header(name.as_str(), value.to_str().unwrap_or_default());
-        }
-        let settings = self.over(get.present_settings().clone());
         let stages = Stages::new(Arc::new(self.clone()), location);
-        get.settings(settings).guided(Followed { stages }, Work::marks)
+        self.dressed(get).guided(Followed { stages }, Work::marks)
     }
 
-    /// The profile's bounds where nothing else was set.
-    fn over(&self, mut set: Settings) -> Settings {
-        let usual = Settings::default();
-        if set.pace == Pace::default() {
-            set.pace = self.pace;
-        }
-        if set.grace == usual.grace {
-            set.grace = self.grace;
-        }
-        set.reopens |= self.reopens;
-        set
+    /// With what the profile says of each read, where the caller says nothing else.
+    pub(super) fn dressed(&self, get: Get) -> Get {
+        let headers = self.read.headers.iter();
+        headers.fold(get.usually(self.settings()), |get, (name, value)| get.header_by_default(name, value))
     }
 }
 

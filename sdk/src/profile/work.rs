@@ -9,7 +9,7 @@ use url::Url;
 use super::stage::{Order, Question, Stage, Taken};
 use super::template::is_segment;
 use super::word::kind_of;
-use super::{Bindings, Listed, LogSource, Place, Profile, Template, Word, time};
+use super::{Bindings, Listed, Location, LogSource, Place, Profile, Template, Word, time};
 use crate::error::Cause;
 use crate::http::poll::{Answer, Marks};
 
@@ -35,6 +35,8 @@ pub struct Work {
     pub bound: Bindings,
     /// The whole answer, or the element of a list that is meant.
     pub body: Arc<Value>,
+    /// Where it was read, with what is known by then; `None` where only a body was [read](Profile::read).
+    pub location: Option<Location>,
 }
 
 /// A stage that follows.
@@ -181,6 +183,7 @@ impl Profile {
             next,
             bound,
             body: Arc::new(body.clone()),
+            location: None,
         })
     }
 }

@@ -1,7 +1,8 @@
 //! What holds for every service alike: login pages, words that nobody knows, and logs that say otherwise.
 
 use outlast::http::feed::{self, FeedEnd, LogKind};
-use outlast::profile::WorkState;
+use outlast::http::poll::Pace;
+use outlast::profile::{Profile, WorkState};
 use outlast::testing::Reply;
 use outlast::{Cause, Credential, End, Reading};
 use serde_json::{Value, json};
@@ -192,8 +193,7 @@ async fn fc_09_the_verdict_is_not_the_logs() {
             rig.ci.replies(service.path, [Reply::json(&service.running), Reply::json(&service.ok)]);
             let watched = rig.watch(service.profile, service.path);
             let mut log = rig.get("/log").log(LogKind::Whole, settings()).unwrap();
-            let over = watched.work.until(|work| work.state.is_terminal());
-            log.finish_when(async move { drop(over.await) });
+            log.finish_with(&watched.work, |work| work.state.is_terminal());
             watched.ends_once(WorkState::Succeeded).await;
             let (text, _, end) = all(&mut log).await;
             assert!(text.is_empty() && matches!(end, FeedEnd::Incomplete { .. }), "{end}");
@@ -312,5 +312,23 @@ async fn r3_work_that_is_deleted_is_gone() {
             pass(seconds(60)).await;
             assert!(rig.ci.total() <= before + 3, "nothing is asked after the end");
         }
+    }
+}
+
+/// A pace that is set for a watch holds, also where it is the one that a read has by default; otherwise the profile's.
+#[tokio::test(start_paused = true)]
+async fn the_pace_of_a_profile_gives_way_to_what_is_set() {
+    let [service, ..] = services();
+    let mut profile = Profile::named(service.profile).unwrap();
+    profile.pace = Pace::every(seconds(30));
+    for (set, expected) in [(false, 2..=4), (true, 10..=40)] {
+        let rig = Rig::new();
+        rig.ci.replies(service.path, [Reply::json(&service.running)]);
+        let get = rig.get(service.path);
+        let work = profile.watch(if set { get.pace(Pace::default()) } else { get }).unwrap();
+        pass(seconds(60)).await;
+        let asked = rig.ci.asked(service.path).len();
+        assert!(expected.contains(&asked), "{asked} requests, expected {expected:?}");
+        drop(work);
     }
 }

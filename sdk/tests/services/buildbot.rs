@@ -1,7 +1,7 @@
 //! Buildbot: the request decides, over all its builds; JSON that calls itself text; logs by line.
 
-use outlast::http::feed::{self, LinePages, LogKind};
-use outlast::profile::WorkState;
+use outlast::http::feed::{self, LogKind};
+use outlast::profile::{Profile, WorkState};
 use outlast::testing::{Asked, Reply};
 use serde_json::{Value, json};
 
@@ -109,7 +109,7 @@ async fn json_that_calls_itself_text() {
     assert_eq!(value["buildrequests"][0]["results"], 0);
 
     serve_log(&rig, |value| Reply::text(value.to_string()), &["one", "two"], true);
-    let mut log = rig.get(CONTENTS).log(LogKind::Lines(LinePages::buildbot()), feed::Settings::default()).unwrap();
+    let mut log = rig.get(CONTENTS).log(LogKind::buildbot(), feed::Settings::default()).unwrap();
     let (lines, gaps, end) = all(&mut log).await;
     assert_eq!((&*lines, gaps), ("one\ntwo\n", 0));
     assert!(end.is_complete(), "{end}");
@@ -148,7 +148,7 @@ fn parameter(asked: &Asked, name: &str) -> usize {
 async fn r6_a_log_by_lines() {
     let rig = Rig::new();
     serve_log(&rig, |value| Reply::json(value), &["one"], false);
-    let mut log = rig.get(CONTENTS).log(LogKind::Lines(LinePages::buildbot()), feed::Settings::default()).unwrap();
+    let mut log = rig.get(CONTENTS).log(LogKind::buildbot(), feed::Settings::default()).unwrap();
     assert_eq!(item(&mut log).await, "one\n");
     rig.ci.kill();
     pass(seconds(30)).await;
@@ -169,7 +169,7 @@ async fn r6_only_the_lines_of_an_s_log_lose_a_letter() {
     for kind in ["s", "t", "h"] {
         let rig = Rig::new();
         serve_typed(&rig, |value| Reply::json(value), &lines, true, kind);
-        let mut log = rig.get(CONTENTS).log(LogKind::Lines(LinePages::buildbot()), feed::Settings::default()).unwrap();
+        let mut log = rig.get(CONTENTS).log(LogKind::buildbot(), feed::Settings::default()).unwrap();
         let (text, gaps, end) = all(&mut log).await;
         assert_eq!((text, gaps), (lines.join("\n") + "\n", 0), "{kind}");
         assert!(end.is_complete(), "{end}");
@@ -179,8 +179,41 @@ async fn r6_only_the_lines_of_an_s_log_lose_a_letter() {
     let rig = Rig::new();
     serve_log(&rig, |value| Reply::json(value), &lines, true);
     rig.ci.replies(ABOUT, [Reply::json(json!({"logs": [{"num_lines": 5, "complete": true}]}))]);
-    let log = rig.get(CONTENTS).log(LogKind::Lines(LinePages::buildbot()), feed::Settings::default()).unwrap();
+    let log = rig.get(CONTENTS).log(LogKind::buildbot(), feed::Settings::default()).unwrap();
     pass(seconds(60)).await;
     assert_eq!(rig.ci.asked(CONTENTS).len(), 0);
     drop(log);
+}
+
+/// R6: the logs of the latest build of a request, step by step as the profile finds them; each is byte for byte what was
+/// written, whatever its type. What is not there for a while is waited for (R1).
+#[tokio::test(start_paused = true)]
+async fn r6_the_profile_leads_to_the_logs() {
+    let rig = Rig::new();
+    rig.ci.replies(REQUEST, [Reply::json(request(true, true, 0))]);
+    let work = rig.watch("buildbot", "/#/buildrequests/12").over().await;
+    rig.ci.replies("/api/v2/builds", [Reply::status(502), Reply::json(json!({"builds": [{"buildid": 5}]}))]);
+    let steps = json!({"steps": [{"stepid": 8, "name": "compile"}, {"stepid": 9, "name": "test"}]});
+    rig.ci.replies("/api/v2/builds/5/steps", [Reply::json(steps)]);
+    let logs = |id: u64, slug: &str, kind: &str| json!({"logs": [{"logid": id, "slug": slug, "type": kind}]});
+    rig.ci.replies("/api/v2/steps/8/logs", [Reply::json(logs(3, "stdio", "s"))]);
+    rig.ci.replies("/api/v2/steps/9/logs", [Reply::json(logs(4, "report", "t"))]);
+    for (id, mark) in [(3, "o"), (4, "")] {
+        let about = json!({"logs": [{"num_lines": 2, "complete": true}]});
+        rig.ci.replies(&format!("/api/v2/logs/{id}"), [Reply::json(about)]);
+        let content = format!("{mark}hello\n{mark}world\n");
+        let page = json!({"logchunks": [{"firstline": 0, "content": content}]});
+        rig.ci.replies(&format!("/api/v2/logs/{id}/contents"), [Reply::json(page)]);
+    }
+    let buildbot = Profile::named("buildbot").unwrap();
+    let logs = buildbot.logs(rig.get("/#/buildrequests/12"), &work).await.unwrap();
+    let names: Vec<&str> = logs.iter().map(|(name, _)| &**name).collect();
+    assert_eq!(names, ["compile/stdio", "test/report"]);
+    for (name, mut log) in logs {
+        let (text, gaps, end) = all(&mut log).await;
+        assert_eq!((&*text, gaps), ("hello\nworld\n", 0), "{name}");
+        assert!(end.is_complete(), "{end}");
+    }
+    let asked = rig.ci.asked("/api/v2/logs/3/contents").pop().unwrap();
+    assert!(asked.target.ends_with("/contents?offset=0&limit=1000"), "{}", asked.target);
 }

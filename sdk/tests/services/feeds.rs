@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use outlast::http::feed::{self, FeedEnd, FeedItem, LogKind, Offsets, Position};
+use outlast::http::Get;
+use outlast::http::feed::{self, FeedEnd, FeedItem, LogKind, Offsets, Position, Stretch};
+use outlast::http::poll::{Bounds, Pace};
 use outlast::testing::Reply;
 use outlast::{Cause, Credential};
 
@@ -169,4 +171,58 @@ async fn r6_a_log_by_range_that_starts_anew() {
     let gap = log.next().await.unwrap();
     assert_eq!(gap, FeedItem::Gap { from: Some(Position::Byte(11)), to: Some(Position::Byte(0)) });
     assert_eq!(item(&mut log).await, "new\n");
+}
+
+/// What is set on the read holds for its feed, also where it is what a read has by default; what is not set there is the
+/// feed's own.
+#[tokio::test(start_paused = true)]
+async fn what_is_set_on_the_read_holds_for_its_feed() {
+    let every = |n| Pace::every(seconds(n));
+    let mut own = settings();
+    own.pace = every(5);
+    type Set = fn(Get) -> Get;
+    let cases: [(Set, std::ops::RangeInclusive<usize>); 3] = [
+        (|get| get, 10..=14),
+        (|get| get.pace(Pace::every(seconds(20))), 3..=5),
+        (|get| get.pace(Pace::default()), 15..=40),
+    ];
+    for (set, expected) in cases {
+        let rig = Rig::new();
+        rig.ci.replies(LOG, [Reply::text("one\n")]);
+        let mut log = set(rig.get(LOG)).log(LogKind::Whole, own.clone()).unwrap();
+        assert_eq!(item(&mut log).await, "one\n");
+        pass(seconds(60)).await;
+        let asked = rig.ci.asked(LOG).len();
+        assert!(expected.contains(&asked), "{asked} requests, expected {expected:?}");
+    }
+    let rig = Rig::new();
+    rig.ci.replies(LOG, [Reply::hang()]);
+    let mut bounds = Bounds::default();
+    bounds.first_byte = seconds(2);
+    let get = rig.get(LOG).bounds(bounds).give_up_after(seconds(20));
+    let (start, mut log) = (now(), get.log(LogKind::Whole, settings()).unwrap());
+    assert_eq!(all(&mut log).await.2, FeedEnd::Closed);
+    assert!((seconds(15)..seconds(30)).contains(&start.elapsed()), "{:?}", start.elapsed());
+}
+
+/// A reader of one's own is run as those that are there are. The credential stays at the origin that was named.
+#[tokio::test(start_paused = true)]
+async fn r3_a_reader_is_run_at_one_origin() {
+    let rig = Rig::new();
+    let token = || Credential::bearer("t").unwrap();
+    rig.ci.replies(LOG, [Reply::text("one\n")]);
+    let whole = |url: &str| Stretch::whole(url.parse().unwrap());
+    let log = rig.get(LOG).credential(token()).follow(whole("http://ci.example/log"), settings());
+    let mut log = log.unwrap();
+    assert_eq!(item(&mut log).await, "one\n");
+    log.finish();
+    assert!(all(&mut log).await.2.is_complete());
+    assert_eq!(rig.ci.until(LOG, 1).await.header("authorization"), Some("Bearer t"));
+
+    let elsewhere = outlast::testing::Script::serve(&rig.net, "elsewhere.example");
+    elsewhere.replies(LOG, [Reply::text("one\n")]);
+    let log = rig.get(LOG).credential(token()).follow(whole("http://elsewhere.example/log"), settings()).unwrap();
+    pass(seconds(60)).await;
+    assert_eq!(elsewhere.total(), 0);
+    assert!(is_stale(log.state().latest().last().unwrap(), |cause| matches!(cause, Cause::Undecodable { .. })));
 }

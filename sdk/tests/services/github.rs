@@ -297,8 +297,7 @@ async fn the_log_of_a_job_comes_at_its_end_from_elsewhere_without_the_token() {
     rig.ci.replies(RUN, [running()]);
     let watched = Watched::new("github-actions", rig.get(PAGE).credential(token("t")));
     let mut log = rig.get(LOGS).credential(token("t")).log(LogKind::AtEnd, feed::Settings::default()).unwrap();
-    let over = watched.work.until(|work| work.state.is_terminal());
-    log.finish_when(async move { drop(over.await) });
+    log.finish_with(&watched.work, |work| work.state.is_terminal());
     pass(seconds(60)).await;
     assert!(rig.ci.asked(LOGS).len() > 5);
 

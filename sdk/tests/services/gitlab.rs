@@ -136,8 +136,7 @@ async fn r6_a_trace_that_comes_whole() {
     rig.ci.replies(PIPELINE, [pipeline(1, "running")]);
     let watched = Watched::new("gitlab", rig.get(PAGE).credential(token()));
     let mut log = rig.get(TRACE).credential(token()).log(LogKind::Whole, feed::Settings::default()).unwrap();
-    let over = watched.work.until(|work| work.state.is_terminal());
-    log.finish_when(async move { drop(over.await) });
+    log.finish_with(&watched.work, |work| work.state.is_terminal());
     pass(seconds(120)).await;
     rig.ci.replies(PIPELINE, [pipeline(5, "canceled")]);
     let (text, gaps, end) = all(&mut log).await;

@@ -1,7 +1,7 @@
 //! Jenkins: queue items, builds, a controller that restarts in mid-build, progressive logs.
 
-use outlast::http::feed::{self, FeedItem, LogKind, OffsetParameter, Offsets, Position};
-use outlast::profile::WorkState;
+use outlast::http::feed::{self, FeedItem, LogKind, Position};
+use outlast::profile::{Profile, WorkState};
 use outlast::testing::{Asked, Reply};
 use outlast::{Cause, Credential, End};
 use serde_json::{Value, json};
@@ -178,16 +178,12 @@ fn progressive(asked: &Asked, text: &str, more: bool) -> Reply {
     if more { reply.header("X-More-Data", "true") } else { reply }
 }
 
-fn jenkins() -> LogKind {
-    LogKind::Bytes(Offsets::Parameter(OffsetParameter::jenkins()))
-}
-
 /// R6: a progressive log, through a restart of the controller.
 #[tokio::test(start_paused = true)]
 async fn r6_a_progressive_log() {
     let rig = Rig::new();
     rig.ci.on(LOG, |asked| progressive(asked, "one\n", true));
-    let mut log = rig.get(LOG).log(jenkins(), feed::Settings::default()).unwrap();
+    let mut log = rig.get(LOG).log(LogKind::jenkins(), feed::Settings::default()).unwrap();
     assert_eq!(item(&mut log).await, "one\n");
     rig.ci.kill();
     pass(seconds(30)).await;
@@ -205,7 +201,7 @@ async fn r6_a_progressive_log() {
 async fn r6_a_progressive_log_that_silently_starts_anew_is_a_gap() {
     let rig = Rig::new();
     rig.ci.on(LOG, |asked| progressive(asked, "a long first line\n", true));
-    let mut log = rig.get(LOG).log(jenkins(), feed::Settings::default()).unwrap();
+    let mut log = rig.get(LOG).log(LogKind::jenkins(), feed::Settings::default()).unwrap();
     assert_eq!(item(&mut log).await, "a long first line\n");
     rig.ci.on(LOG, |asked| progressive(asked, "anew\n", true));
     let gap = log.next().await.unwrap();
@@ -214,4 +210,38 @@ async fn r6_a_progressive_log_that_silently_starts_anew_is_a_gap() {
     rig.ci.on(LOG, |asked| progressive(asked, "anew\nend\n", false));
     let (text, gaps, _) = all(&mut log).await;
     assert_eq!((&*text, gaps), ("end\n", 0));
+}
+
+/// R6, R10: the log of a build that was followed from the queue, as the profile knows it, until the build is over.
+#[tokio::test(start_paused = true)]
+async fn r6_the_profile_leads_to_the_log() {
+    let rig = Rig::new();
+    rig.ci.replies(ITEM, [started()]);
+    rig.ci.replies(BUILD, [running()]);
+    rig.ci.on(LOG, |asked| progressive(asked, "one\n", true));
+    let watched = rig.watch("jenkins", "/queue/item/41/");
+    let work = watched.state(|work| &*work.stage == "build").await;
+    let jenkins = Profile::named("jenkins").unwrap();
+    let mut logs = jenkins.logs(rig.get("/queue/item/41/"), &work).await.unwrap();
+    assert_eq!((logs.len(), &*logs[0].0), (1, "build"));
+    let (_, mut log) = logs.pop().unwrap();
+    log.finish_with(&watched.work, |work| work.state.is_terminal());
+    assert_eq!(item(&mut log).await, "one\n");
+    rig.ci.kill();
+    pass(seconds(30)).await;
+    rig.ci.on(LOG, |asked| progressive(asked, "one\ntwo\n", false));
+    rig.ci.replies(BUILD, [build(false, json!("SUCCESS"))]);
+    rig.ci.revive();
+    let (text, gaps, end) = all(&mut log).await;
+    assert_eq!((&*text, gaps), ("two\n", 0));
+    assert!(end.is_complete(), "{end}");
+
+    // Neither a queue item nor another service has such a log.
+    rig.ci.replies(ITEM, [waiting()]);
+    let item = rig.watch("jenkins", "/queue/item/41/").state(|_| true).await;
+    let e = jenkins.logs(rig.get("/queue/item/41/"), &item).await.unwrap_err();
+    assert!(e.to_string().starts_with("work.stage: expected build"), "{e}");
+    let elsewhere = rig.agent.get("http://elsewhere.example/queue/item/41/");
+    let e = jenkins.logs(elsewhere, &work).await.unwrap_err();
+    assert!(e.to_string().starts_with("url:"), "{e}");
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use outlast::Reading;
-use outlast::http::feed::{self, Feed, FeedEnd, FeedItem, FeedState, LinePages, LogKind};
+use outlast::http::feed::{self, Feed, FeedEnd, FeedItem, FeedState, LogKind};
 use outlast::http::push::Push;
 use outlast::http::{Agent, Pool};
 use outlast::profile::{Profile, WorkState};
@@ -160,7 +160,7 @@ fn agent() -> Agent {
 /// A feed of a log by the numbers of its lines.
 fn log(agent: &Agent, buildbot: &Buildbot, log: u64) -> Feed<Bytes> {
     let contents = buildbot.url(&format!("/api/v2/logs/{log}/contents"));
-    agent.get(&contents).log(LogKind::Lines(LinePages::buildbot()), feed::Settings::default()).unwrap()
+    agent.get(&contents).log(LogKind::buildbot(), feed::Settings::default()).unwrap()
 }
 
 /// Reads a feed to its end.

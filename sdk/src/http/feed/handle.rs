@@ -51,10 +51,13 @@ impl Drop for Task {
 }
 
 impl Feed<Bytes> {
-    /// Follows a log. Nothing of it need exist yet. Call it inside a tokio runtime.
+    /// Follows a log. Nothing of it need exist yet.
     ///
     /// # Errors
     /// When a setting of `kind` is not what it is to be.
+    ///
+    /// # Panics
+    /// Outside a tokio runtime.
     pub fn log(fetch: impl Fetch, url: Url, kind: LogKind, settings: Settings, env: Env) -> Result<Self, Error> {
         let sizes = settings.sizes;
         Ok(match kind {
@@ -87,7 +90,10 @@ impl Feed<Bytes> {
 }
 
 impl Feed<sse::Event> {
-    /// Follows an event stream. Call it inside a tokio runtime.
+    /// Follows an event stream.
+    ///
+    /// # Panics
+    /// Outside a tokio runtime.
     pub fn events(fetch: impl Fetch, stream: EventStream, settings: Settings, env: Env) -> Self {
         let reader = Events::new(stream, settings.sizes.event);
         Self::start(fetch, reader, settings, env)
@@ -95,7 +101,10 @@ impl Feed<sse::Event> {
 }
 
 impl<T: Send + 'static> Feed<T> {
-    /// Follows what `reader` knows how to read. Call it inside a tokio runtime.
+    /// Follows what `reader` knows how to read. [`Get::follow`](crate::http::Get::follow) has a `fetch` of its own.
+    ///
+    /// # Panics
+    /// Outside a tokio runtime.
     pub fn start<R: Reader<Item = T>>(fetch: impl Fetch, reader: R, settings: Settings, env: Env) -> Self {
         let (sender, mut receiver) = mpsc::channel::<Vec<FeedItem<T>>>(settings.buffer.max(1));
         let (finish, finished) = watch::channel(false);
@@ -130,7 +139,10 @@ impl<T> Feed<T> {
         self.finisher.finish();
     }
 
-    /// Calls [`finish`](Self::finish) when `over` completes. Call it inside a tokio runtime.
+    /// Calls [`finish`](Self::finish) when `over` completes.
+    ///
+    /// # Panics
+    /// Outside a tokio runtime.
     pub fn finish_when(&self, over: impl Future<Output = ()> + Send + 'static) {
         let finisher = self.finisher.clone();
         driver::spawn_beside(async move {
@@ -139,6 +151,20 @@ impl<T> Feed<T> {
                 () = finisher.finish.closed() => {}
             }
         });
+    }
+
+    /// Calls [`finish`](Self::finish) when `work`, its status channel, shows a value that is `over`, or ends: then nothing else will say that
+    /// it is.
+    ///
+    /// # Panics
+    /// Outside a tokio runtime.
+    pub fn finish_with<W: Send + Sync + 'static>(
+        &self,
+        work: &Observable<W>,
+        over: impl FnMut(&W) -> bool + Send + 'static,
+    ) {
+        let over = work.until(over);
+        self.finish_when(async move { drop(over.await) });
     }
 
     /// A handle that tells the feed that the work is over, wherever the feed has gone. It keeps nothing alive.

@@ -18,6 +18,23 @@ pub enum LogKind {
     AtEnd,
 }
 
+impl LogKind {
+    /// A log of Jenkins: [`OffsetParameter::jenkins`], at `progressiveText`.
+    pub fn jenkins() -> Self {
+        Self::Bytes(Offsets::Parameter(OffsetParameter::jenkins()))
+    }
+
+    /// A log of Buildbot: [`LinePages::buildbot`], at `/api/v2/logs/{id}/contents`.
+    pub fn buildbot() -> Self {
+        Self::Lines(LinePages::buildbot())
+    }
+
+    /// A pod's log: [`Stamps::kubernetes`], at `/log?timestamps=true`.
+    pub fn kubernetes() -> Self {
+        Self::Time(Stamps::kubernetes())
+    }
+}
+
 /// How to ask for a log from a byte on.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]

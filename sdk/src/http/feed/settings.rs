@@ -12,7 +12,8 @@ use crate::http::sse;
 pub struct Settings {
     /// How often a log is looked at. Default: from 1 s soon after something new to 10 s.
     pub pace: Pace,
-    /// What each phase of a request may take (R7).
+    /// What each phase of a request may take (R7). [`Bounds::body`] says nothing here: a log may be long. Nor does
+    /// [`Bounds::credential`]: the source is bound as what sends the requests says.
     pub bounds: Bounds,
     /// How long a stream that goes on may be silent, comments included, before it is asked for anew. Default 60 s.
     pub quiet: Duration,

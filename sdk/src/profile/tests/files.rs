@@ -197,6 +197,14 @@ fn what_does_not_fit_is_refused_by_its_path() {
         ("path = \"/logs/{log}?after={from}\"", "path = \"/logs/{log}\"", "log.path", "{from}"),
         ("kind = \"token\"", "kind = \"whole\"", "log.path", "no {from}"),
         ("token = \"/next\"", "", "log.token", "the token to continue with"),
+        ("kind = \"token\"", "kind = \"bytes\"", "log.size", "the header"),
+        ("kind = \"token\"", "kind = \"lines\"", "log.path", "{limit}"),
+        (
+            "?after={from}",
+            "?after={from}\"\nabout = { path = \"/logs/{lag}\", lines = \"/n\", complete = \"/c\" }\n#",
+            "log.about.path",
+            "gives {lag}",
+        ),
         ("kind = \"websocket\", path = \"/ws\"", "kind = \"sse\", path = \"/ws\"", "read.stream[0].first", "nothing"),
         // A placeholder that nobody binds.
         (

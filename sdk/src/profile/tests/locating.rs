@@ -1,9 +1,10 @@
 //! From what people paste to the first read.
 
-use serde_json::json;
+use serde_json::{Value, json};
 use url::Url;
 
-use crate::profile::{Bindings, Location, Profile};
+use crate::http::feed::{self, LinePages, LinesAbout, Marked, TokenPages};
+use crate::profile::{Bindings, Listed, Location, LogKind, Profile, Template};
 
 fn locate(profile: &str, url: &str) -> Result<Location, crate::Error> {
     Profile::named(profile).unwrap().locate(&Url::parse(url).unwrap())
@@ -167,4 +168,43 @@ fn logs_and_streams_of_a_buildbot_request() {
     let greeting = stream.greeting(&request.bound).unwrap();
     assert_eq!(greeting, r#"{"cmd":"startConsuming","path":"buildrequests/12/*","_id":1}"#);
     assert_eq!(request.at(&stream.path, &Bindings::default()).unwrap().as_str(), "https://host/bb/ws");
+}
+
+/// A profile says all that a feed needs.
+#[test]
+fn a_log_is_a_feed() {
+    let feed = |name: &str, page: &str, listed: Bindings, body: Value| {
+        let log = Profile::named(name).unwrap().log.unwrap();
+        let (url, kind) = log.feed(&locate(name, page).unwrap(), &Listed { bound: listed, name: None, body }).unwrap();
+        (url.to_string(), kind)
+    };
+    let jenkins = feed("jenkins", "https://host/ci/job/a/job/b/7/", Bindings::default(), json!(null));
+    assert_eq!(jenkins, ("https://host/ci/job/a/job/b/7/logText/progressiveText".into(), feed::LogKind::jenkins()));
+
+    for (kind, marked) in [("s", Marked::Always), ("t", Marked::Never)] {
+        let log = Bindings::default().with("log", "5");
+        let (url, kind) = feed("buildbot", "https://host/bb/#/buildrequests/12", log, json!({"type": kind}));
+        assert_eq!(url, "https://host/bb/api/v2/logs/5/contents");
+        let about = LinesAbout::new("https://host/bb/api/v2/logs/5", "/logs/0/num_lines", "/logs/0/complete");
+        let mut pages = LinePages::buildbot();
+        (pages.marked, pages.about) = (marked, Some(about));
+        assert_eq!(kind, feed::LogKind::Lines(pages));
+    }
+
+    let job = || Bindings::default().with("job", "9");
+    let github = feed("github-actions", "https://github.com/o/r/actions/runs/1", job(), json!(null));
+    assert_eq!(github, ("https://api.github.com/repos/o/r/actions/jobs/9/logs".into(), feed::LogKind::AtEnd));
+    let gitlab = feed("gitlab", "https://host/g/p/-/pipelines/3", job(), json!(null));
+    assert_eq!(gitlab, ("https://host/api/v4/projects/g%2Fp/jobs/9/trace".into(), feed::LogKind::Whole));
+
+    let mut log = Profile::named("jenkins").unwrap().log.unwrap();
+    let here = locate("jenkins", "https://host/job/a/7/").unwrap();
+    let listed = Listed { bound: Bindings::default(), name: None, body: json!(null) };
+    log.kind = LogKind::Token;
+    log.path = Template::new("/log/{number}?k=1&t={from}").unwrap();
+    let (url, kind) = log.feed(&here, &listed).unwrap();
+    assert_eq!(url.as_str(), "https://host/log/7?k=1");
+    assert_eq!(kind, feed::LogKind::Token(TokenPages::new("t", "", "", "")));
+    log.path = Template::new("/log/{from}").unwrap();
+    assert!(log.feed(&here, &listed).unwrap_err().to_string().starts_with("log.path:"));
 }
