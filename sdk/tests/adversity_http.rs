@@ -232,7 +232,12 @@ async fn b03_seventy_long_polls_do_not_starve_the_rest() {
     }
     world.pass(MINUTE).await;
     let loading = reads.iter().filter(|read| read.latest().last().is_none()).count();
-    assert_eq!(loading, 0, "{loading} of 70 reads have nothing after a minute, cause {:?}", reads.iter().map(|r| r.latest().cause().cloned()).last());
+    assert_eq!(
+        loading,
+        0,
+        "{loading} of 70 reads have nothing after a minute, cause {:?}",
+        reads.iter().map(|r| r.latest().cause().cloned()).last()
+    );
 }
 
 // ---------------------------------------------------------------- ends that never come
@@ -354,7 +359,9 @@ async fn d04_marks_and_pages_that_panic_end_no_read() {
 #[tokio::test(start_paused = true)]
 async fn d05_the_largest_durations_panic_nowhere() {
     let world = World::new();
-    world.ci.on("/run", |_| run("running").header("etag", "\"1\"").header("cache-control", "max-age=99999999999999999999"));
+    world
+        .ci
+        .on("/run", |_| run("running").header("etag", "\"1\"").header("cache-control", "max-age=99999999999999999999"));
     world.ci.on("/absent", |_| Reply::status(404));
     world.ci.on("/bad", |_| Reply::status(500));
     let max = Duration::MAX;
@@ -404,7 +411,8 @@ async fn e01_headers_of_the_caller_stay_at_their_origin() {
     world.pass(10 * SECOND).await;
     drop(read);
     let asked = store.asked("/x");
-    let leaked: Vec<_> = asked[0].headers.iter().filter(|(_, v)| v.as_bytes() == b"s3cret").map(|(n, _)| n.to_string()).collect();
+    let leaked: Vec<_> =
+        asked[0].headers.iter().filter(|(_, v)| v.as_bytes() == b"s3cret").map(|(n, _)| n.to_string()).collect();
     assert!(leaked.is_empty(), "went to another origin: {leaked:?}");
 }
 
@@ -443,7 +451,10 @@ async fn f02_a_flapping_stream_makes_no_loop() {
     let (reads, streams) = (world.ci.asked("/run").len(), world.ci.asked("/events").len());
     drop(read);
     let late = times(&world, "/events").iter().filter(|at| **at > 4 * MINUTE).count();
-    assert!(late <= 15, "{reads} looks and {streams} streams in 5 minutes, {late} streams in the last: the delays do not grow (FC-49)");
+    assert!(
+        late <= 15,
+        "{reads} looks and {streams} streams in 5 minutes, {late} streams in the last: the delays do not grow (FC-49)"
+    );
 }
 
 /// 204 at once to a request that asked to be held confirms nothing (FC-19).
@@ -488,7 +499,8 @@ fn ranged(log: &[u8], asked: &outlast::testing::Asked, etag: &str) -> Reply {
     if asked.header("if-range").is_some_and(|tag| tag != etag) {
         return whole;
     }
-    let Some(first) = asked.header("range").and_then(|r| r.strip_prefix("bytes=")).and_then(|r| r.strip_suffix('-')) else {
+    let Some(first) = asked.header("range").and_then(|r| r.strip_prefix("bytes=")).and_then(|r| r.strip_suffix('-'))
+    else {
         return whole;
     };
     let first: usize = first.parse().unwrap();
@@ -521,7 +533,10 @@ async fn g01_a_log_that_started_anew_with_the_same_lines_is_noticed() {
     tokio::time::sleep(30 * SECOND).await;
     feed.finish();
     let (_, gaps, end) = drain(&mut feed, 5 * MINUTE).await;
-    assert!(gaps > 0 || !end.as_ref().is_some_and(FeedEnd::is_complete), "{gaps} gaps, {end:?}: part of one log and part of another passed for whole");
+    assert!(
+        gaps > 0 || !end.as_ref().is_some_and(FeedEnd::is_complete),
+        "{gaps} gaps, {end:?}: part of one log and part of another passed for whole"
+    );
 }
 
 /// FC-21: after an outage an `ETag` may be of another life of the service, which counts from 1 again.
@@ -545,7 +560,10 @@ async fn g02_a_tag_is_not_trusted_over_a_restart() {
     let _ = drain(&mut feed, 60 * SECOND).await;
     feed.finish();
     let (all, gaps, end) = drain(&mut feed, 5 * MINUTE).await;
-    assert!(gaps > 0 && all == b"second life, and longer\n" || !end.as_ref().is_some_and(FeedEnd::is_complete), "{gaps} gaps, {end:?}");
+    assert!(
+        gaps > 0 && all == b"second life, and longer\n" || !end.as_ref().is_some_and(FeedEnd::is_complete),
+        "{gaps} gaps, {end:?}"
+    );
 }
 
 fn gzip(data: &[u8]) -> Vec<u8> {
@@ -675,7 +693,9 @@ fn h02_hostile_files_are_refused() {
         format!("name = \"x\"\n[[stage]]\nname = \"a\"\npath = \"{}\"", "/x".repeat(200_000)),
     ] {
         let (tx, rx) = std::sync::mpsc::channel();
-        std::thread::spawn(move || { let _ = tx.send(Profile::parse(&file).map(drop).map_err(|e| e.to_string().len())); });
+        std::thread::spawn(move || {
+            let _ = tx.send(Profile::parse(&file).map(drop).map_err(|e| e.to_string().len()));
+        });
         let said = rx.recv_timeout(Duration::from_secs(20)).expect("an answer within 20 s");
         assert!(said.is_err_and(|length| length < 2_000));
     }
@@ -685,7 +705,16 @@ fn h02_hostile_files_are_refused() {
 #[test]
 fn h03_a_file_names_no_host_by_a_header() {
     let mut accepted = Vec::new();
-    for header in ["Host", "Authorization", "Cookie", "Proxy-Authorization", "Range", "If-None-Match", "Content-Length", "Transfer-Encoding"] {
+    for header in [
+        "Host",
+        "Authorization",
+        "Cookie",
+        "Proxy-Authorization",
+        "Range",
+        "If-None-Match",
+        "Content-Length",
+        "Transfer-Encoding",
+    ] {
         let file = format!(
             "name = \"x\"\n[[stage]]\nname = \"a\"\npath = \"/a/{{n}}\"\n[[stage.status]]\nat = \"/s\"\nok = [\"y\"]\nfailed = [\"n\"]\n[read]\nheaders = {{ {header} = \"evil.example\" }}\n"
         );
@@ -760,8 +789,12 @@ async fn n02_nonsense_is_stale() {
         Reply::status(204),
         Reply::status(205),
         Reply::status(203).body("{\"status\":\"success\"}").header("content-type", "application/json"),
-        Reply::raw("HTTP/1.1 200 OK\r\nContent-Length: 20\r\nContent-Length: 21\r\nContent-Type: application/json\r\n\r\n{\"status\":\"success\"}"),
-        Reply::raw("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nContent-Type: application/json\r\n\r\n14;a=\"b\"\r\n{\"status\":\"success\"\r\n"),
+        Reply::raw(
+            "HTTP/1.1 200 OK\r\nContent-Length: 20\r\nContent-Length: 21\r\nContent-Type: application/json\r\n\r\n{\"status\":\"success\"}",
+        ),
+        Reply::raw(
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nContent-Type: application/json\r\n\r\n14;a=\"b\"\r\n{\"status\":\"success\"\r\n",
+        ),
         Reply::raw(format!("HTTP/1.1 200 OK\r\nX: {}\r\n\r\n{{\"status\":\"success\"}}", "y".repeat(2 << 20))),
         run("success").length(5),
         run("success").length(500),
@@ -813,9 +846,13 @@ async fn n03_a_head_that_never_ends_is_bounded() {
             (0, _) => b"HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n".to_vec(),
             (1, 0) => b"HTTP/1.1 200 OK\r\n".to_vec(),
             (1, n) => format!("X-{n}: y\r\n").into_bytes(),
-            (2, 0) => b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n".to_vec(),
+            (2, 0) => {
+                b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n".to_vec()
+            }
             (2, _) => b"1\r\n \r\n".to_vec(),
-            (_, 0) => b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n1;".to_vec(),
+            (_, 0) => {
+                b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n1;".to_vec()
+            }
             (_, _) => b"x".to_vec(),
         };
         raw(&world, talk, SECOND).await;
@@ -938,11 +975,20 @@ fn e02_no_secret_in_any_log() {
     });
     let seen = SEEN.lock().unwrap();
     println!("{} lines", seen.len());
-    let leaks: Vec<_> = seen.iter().filter(|line| line.contains("s3cret")).map(|line| line.chars().take(300).collect::<String>()).collect();
+    let leaks: Vec<_> = seen
+        .iter()
+        .filter(|line| line.contains("s3cret"))
+        .map(|line| line.chars().take(300).collect::<String>())
+        .collect();
     let mut kinds: Vec<_> = leaks.iter().map(|l| l.split_whitespace().take(2).collect::<Vec<_>>().join(" ")).collect();
     kinds.sort();
     kinds.dedup();
-    assert!(leaks.is_empty(), "{} lines with a secret, by {kinds:?}; such as {:#?}", leaks.len(), &leaks[..leaks.len().min(6)]);
+    assert!(
+        leaks.is_empty(),
+        "{} lines with a secret, by {kinds:?}; such as {:#?}",
+        leaks.len(),
+        &leaks[..leaks.len().min(6)]
+    );
 }
 
 /// An agent whose runtime is over: what is begun with it elsewhere ends or fails, and does not hang.
@@ -960,7 +1006,8 @@ fn n05_an_agent_of_a_runtime_that_is_over() {
         match agent.get("http://127.0.0.1:1/").observe::<Run>() {
             Err(e) => println!("{e}"),
             Ok(read) => {
-                let end = tokio::time::timeout(5 * SECOND, read.until(Run::is_over)).await.expect("no hang").unwrap_err();
+                let end =
+                    tokio::time::timeout(5 * SECOND, read.until(Run::is_over)).await.expect("no hang").unwrap_err();
                 println!("{end}");
             }
         }
@@ -984,7 +1031,11 @@ async fn n06_a_clock_that_jumps_does_not_shorten_retry_after() {
     world.pass(5 * SECOND).await;
     let before = world.ci.asked("/run").len();
     for i in 0..50 {
-        if i % 2 == 0 { world.clock.advance(HOUR) } else { world.clock.set_back(HOUR) }
+        if i % 2 == 0 {
+            world.clock.advance(HOUR)
+        } else {
+            world.clock.set_back(HOUR)
+        }
         world.pass(10 * SECOND).await;
     }
     let n = world.ci.asked("/run").len() - before;
@@ -1000,7 +1051,11 @@ async fn n07_a_flapping_clock_is_no_loop() {
     let read = world.agent.get("http://ci.example/run").pace(Pace::every(30 * SECOND)).observe::<Run>().unwrap();
     world.pass(5 * SECOND).await;
     for i in 0..300 {
-        if i % 2 == 0 { world.clock.advance(HOUR) } else { world.clock.set_back(HOUR) }
+        if i % 2 == 0 {
+            world.clock.advance(HOUR)
+        } else {
+            world.clock.set_back(HOUR)
+        }
         world.pass(SECOND).await;
     }
     let n = world.ci.asked("/run").len();
@@ -1026,7 +1081,15 @@ async fn e03_no_token_on_the_way_back() {
 /// Port, scheme, user info, trailing dot and case of a redirect's host.
 #[tokio::test(start_paused = true)]
 async fn e04_origins_that_look_alike_get_no_token() {
-    for to in ["http://ci.example:8080/x", "http://ci.example./x", "http://u:p@other.example/x", "//other.example/x", "http:\\\\other.example/x", "http://other.example\\@ci.example/x", "/\\other.example/x"] {
+    for to in [
+        "http://ci.example:8080/x",
+        "http://ci.example./x",
+        "http://u:p@other.example/x",
+        "//other.example/x",
+        "http:\\\\other.example/x",
+        "http://other.example\\@ci.example/x",
+        "/\\other.example/x",
+    ] {
         let world = World::new();
         for name in ["ci.example:8080", "ci.example.", "other.example"] {
             let _ = name;
