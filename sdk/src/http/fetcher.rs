@@ -15,7 +15,7 @@ use super::decode::Decoder;
 use super::exchange::{self, Connection, Failure, FailureKind, Progress};
 use super::feed::{FeedAsk, Fetch, FetchError, Fetched, Form};
 use super::poll;
-use super::poller::beginning;
+use super::poller::{ERROR_PATIENCE, beginning};
 use super::requester::{Allowed, Ask, Requester, Sent, Wish};
 use crate::credential::{Refusals, Scope, Unheld, Verdict};
 use crate::error::{Cause, Phase};
@@ -133,7 +133,8 @@ impl Fetcher {
             }
             Judgement::Given(poll::Answer::Refused(_)) => {
                 // Some say only in the body that it is for the rate, which all share who have the credential (R8).
-                if answer::speaks_of_rate(&beginning(&mut sent.answer, progress).await) {
+                let body = beginning(&mut sent.answer, self.requester.env(), progress, ERROR_PATIENCE).await;
+                if answer::speaks_of_rate(&body) {
                     sent.told.throttled = true;
                     allowed.told(&sent.told);
                     let retry_after = retry_after.unwrap_or_default();

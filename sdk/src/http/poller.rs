@@ -20,7 +20,7 @@ use super::get::{Look, Page};
 use super::guide::{Guide, Guided, Turn};
 use super::poll::{Action, Answer, Event, Machine, Marks, Settings};
 use super::push::{self, Happening, Push};
-use super::requester::{Allowed, Ask, Requester, Sent, Wanted, Wish};
+use super::requester::{Allowed, Ask, Requester, Sent, Wanted, Wish, drain};
 use super::told::Told;
 use super::validator::Validator;
 use crate::credential::{Refusals, Scope, Unheld, Verdict};
@@ -41,6 +41,9 @@ const PREFER: HeaderName = HeaderName::from_static("prefer");
 
 /// How much of an error's body is read.
 const ERROR_BODY: usize = 16 << 10;
+
+/// For how long it is waited for.
+pub(super) const ERROR_PATIENCE: Duration = Duration::from_secs(5);
 
 /// A read, set up.
 pub(super) struct Parts<T> {
@@ -88,6 +91,8 @@ struct Poller<T> {
     machine: Machine,
     /// The longest interval.
     most: Duration,
+    /// For how long the body of an answer is waited for that is known without it.
+    patience: Duration,
     /// How long the service is asked to hold a request.
     wait: Option<Duration>,
     publisher: Publisher<T>,
@@ -174,6 +179,8 @@ impl<T: Send + Sync + 'static> Poller<T> {
         let env = requester.env().clone();
         let epoch = Epoch::new(env.ulid());
         let (most, wait) = (settings.pace.most, settings.wait);
+        // Before the machine takes it for a stall: the head has said what counts.
+        let patience = ERROR_PATIENCE.min(settings.bounds.idle.min(settings.bounds.body) / 2);
         let machine = Machine::new(settings, epoch, env.now());
         let (push, led) = match push {
             Some(push) => (Some(push), Led::ByCaller),
@@ -192,6 +199,7 @@ impl<T: Send + Sync + 'static> Poller<T> {
             reader: Reader { decode, marks, pages },
             machine,
             most,
+            patience,
             wait,
             publisher,
             looks,
@@ -439,7 +447,14 @@ impl<T: Send + Sync + 'static> Poller<T> {
         let held = prefer.is_some() || !self.query.is_empty();
         let headers = prefer.map(|value| (PREFER, value)).into_iter().collect();
         let ask = Ask { url, headers, validator, connection, progress };
-        let reading = Reading { reader: self.reader.clone(), expected: self.expected, held, shown: self.shown.digest };
+        let reading = Reading {
+            env: self.env.clone(),
+            reader: self.reader.clone(),
+            expected: self.expected,
+            held,
+            shown: self.shown.digest,
+            patience: self.patience,
+        };
         let look = look(self.requester.clone(), reading, allowed, ask);
         self.flight = Some(Flight { outcome: look.boxed(), phase });
     }
@@ -492,12 +507,15 @@ impl<T> Flight<T> {
 
 /// How an answer is read.
 struct Reading<T> {
+    env: Env,
     reader: Reader<T>,
     expected: Expected,
     /// Whether the service was asked to hold the request.
     held: bool,
     /// The body that is shown.
     shown: Option<Digest>,
+    /// For how long the body of an answer is waited for that is known without it.
+    patience: Duration,
 }
 
 /// One look: sends, judges, reads, decodes. Unbounded in time; the machine bounds each phase.
@@ -527,7 +545,7 @@ impl<T: Send + Sync + 'static> Reading<T> {
         match answer::judge(answer.status, &answer.headers, &told, asked) {
             Judgement::Given(Answer::Refused(generation)) if answer.status == StatusCode::FORBIDDEN => {
                 // Some say only in the body that it is for the rate.
-                let body = beginning(&mut answer, progress).await;
+                let body = beginning(&mut answer, &self.env, progress, self.patience).await;
                 if !answer::speaks_of_rate(&body) {
                     return Ok(given(Answer::Refused(generation), told));
                 }
@@ -538,7 +556,7 @@ impl<T: Send + Sync + 'static> Reading<T> {
             }
             Judgement::Given(known) => {
                 // Read to its end where it is short, so that the connection can be used again.
-                beginning(&mut answer, progress).await;
+                drain(&mut answer, &self.env, progress, self.patience).await;
                 Ok(given(known, told))
             }
             Judgement::Read => {
@@ -567,15 +585,27 @@ async fn whole(answer: &mut exchange::Answer, progress: &Progress) -> Result<Byt
     body.finish().map_err(undecodable)
 }
 
-/// The beginning of a body, as far as it comes.
-pub(super) async fn beginning(answer: &mut exchange::Answer, progress: &Progress) -> Vec<u8> {
+/// The beginning of a body, as far as it comes while the patience lasts.
+pub(super) async fn beginning(
+    answer: &mut exchange::Answer,
+    env: &Env,
+    progress: &Progress,
+    patience: Duration,
+) -> Vec<u8> {
     let mut body = Vec::new();
     progress.begins(Phase::Idle);
-    while body.len() < ERROR_BODY
-        && let Ok(Some(chunk)) = answer.chunk().await
-    {
-        progress.begins(Phase::Idle);
-        body.extend_from_slice(&chunk);
+    let by = env.instant() + patience;
+    let read = async {
+        while body.len() < ERROR_BODY
+            && let Ok(Some(chunk)) = answer.chunk().await
+        {
+            body.extend_from_slice(&chunk);
+        }
+    };
+    tokio::select! {
+        biased;
+        () = read => {}
+        () = env.sleep_until(Some(by)) => {}
     }
     body
 }

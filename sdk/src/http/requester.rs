@@ -1,6 +1,7 @@
 //! One request with its permission, its credential and its redirects.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use ::http::HeaderMap;
 use url::Url;
@@ -13,12 +14,15 @@ use super::told::Told;
 use super::validator::Validator;
 use crate::credential::{Held, Keeper, Unheld};
 use crate::env::Env;
-use crate::error::Cause;
+use crate::error::{Cause, Phase};
 use crate::machine::Monotonic;
 use crate::transport::{Network, Tls};
 
 /// How much of a redirect's body is read to keep its connection.
 const DRAINED: usize = 64 << 10;
+
+/// For how long it is waited for.
+const COURTESY: Duration = Duration::from_millis(250);
 
 /// Sends the requests of one read or feed.
 #[derive(Clone)]
@@ -95,7 +99,7 @@ impl Requester {
             if !trail.follow(answer.status, &answer.headers).map_err(|e| Unsent::Misdirected(e.cause()))? {
                 return Ok(Sent { answer, told, trail, validated });
             }
-            drain(&mut answer).await;
+            drain(&mut answer, self.env(), &progress, COURTESY).await;
         }
     }
 }
@@ -122,13 +126,23 @@ impl Drop for OnTheWay<'_> {
     }
 }
 
-/// Reads the small body of an answer that nobody wants, so that its connection can be used again.
-async fn drain(answer: &mut exchange::Answer) {
-    let mut read = 0;
-    while read < DRAINED
-        && let Ok(Some(chunk)) = answer.chunk().await
-    {
-        read += chunk.len();
+/// Reads the small body of an answer that its head has decided, so that its connection can be used again. A body that does
+/// not come costs the connection, and not the answer.
+pub(super) async fn drain(answer: &mut exchange::Answer, env: &Env, progress: &Progress, patience: Duration) {
+    progress.begins(Phase::Idle);
+    let by = env.instant() + COURTESY.min(patience);
+    let rest = async {
+        let mut read = 0;
+        while read < DRAINED
+            && let Ok(Some(chunk)) = answer.chunk().await
+        {
+            read += chunk.len();
+        }
+    };
+    tokio::select! {
+        biased;
+        () = rest => {}
+        () = env.sleep_until(Some(by)) => {}
     }
 }
 
