@@ -51,10 +51,22 @@ impl Fetcher {
             Form::Events => Expected::EventStream,
         };
         let sent = match self.send(&allowed, &ask, expected, Connection::Any).await {
-            Err((_, true)) => self.send(&allowed, &ask, expected, Connection::Fresh).await,
+            Err((_, true)) if allowed.asked().borrow().is_none() => {
+                self.send(&allowed, &ask, expected, Connection::Fresh).await
+            }
             sent => sent,
         };
-        let sent = sent.map_err(|(cause, _)| FetchError::new(cause))?;
+        let asked_until = *allowed.asked().borrow();
+        let later = asked_until.map(|until| until.since(self.requester.env().instant()));
+        let mut sent = sent.map_err(|(cause, _)| {
+            let e = FetchError::new(cause);
+            match later {
+                Some(delay) => e.retry_after(delay),
+                None => e,
+            }
+        })?;
+        // Of a redirect on the way, too.
+        sent.told.poll_interval = sent.told.poll_interval.max(later);
         let mut asked = Asked::new(expected, allowed.held.generation).along(&sent.trail);
         asked.ranged = ask.headers.contains_key(::http::header::RANGE);
         asked.validated = ask.headers.contains_key(::http::header::IF_NONE_MATCH);
@@ -105,7 +117,7 @@ impl Fetcher {
         progress: &Progress,
     ) -> Result<Fetched, FetchError> {
         let status = sent.answer.status;
-        let retry_after = sent.told.wait();
+        let retry_after = sent.told.wait().max(sent.told.poll_interval);
         let failed = |cause| {
             let e = FetchError::new(cause);
             match retry_after {

@@ -26,7 +26,7 @@ use super::validator::Validator;
 use crate::credential::{Refusals, Scope, Unheld, Verdict};
 use crate::env::{Alarm, Env};
 use crate::error::{Cause, Phase};
-use crate::machine::Machine as _;
+use crate::machine::{Machine as _, Monotonic};
 use crate::observe::machine::Shown;
 use crate::observe::{Observable, Publisher, channel};
 use crate::wire::Epoch;
@@ -149,6 +149,8 @@ struct Reader<T> {
 struct Flight<T> {
     outcome: BoxFuture<'static, Outcome<T>>,
     phase: watch::Receiver<Phase>,
+    /// What the heads say about asking again.
+    asked: watch::Receiver<Option<Monotonic>>,
 }
 
 /// What a request came to.
@@ -232,6 +234,7 @@ impl<T: Send + Sync + 'static> Poller<T> {
                 wish = of(self.wanted.as_mut(), |wanted| wanted.next()) => self.on_wish(wish),
                 step = of(self.flight.as_mut(), Flight::next) => match step {
                     Flown::Began(phase) => self.tell(Event::Began(phase)),
+                    Flown::Told(until) => self.tell(Event::Told(until.since(self.env.instant()))),
                     Flown::Landed(outcome) => self.on_outcome(*outcome),
                 },
                 happening = of(self.push.as_mut(), |push| push.next()) => self.on_push(happening),
@@ -272,6 +275,10 @@ impl<T: Send + Sync + 'static> Poller<T> {
         self.flight = None;
         let Outcome { allowed, status, result } = outcome;
         self.status = status;
+        if let Some(until) = *allowed.asked().borrow() {
+            // The last head may have come together with its end.
+            self.tell(Event::Told(until.since(self.env.instant())));
+        }
         match result {
             Err((cause, again)) => {
                 drop(allowed);
@@ -455,8 +462,9 @@ impl<T: Send + Sync + 'static> Poller<T> {
             shown: self.shown.digest,
             patience: self.patience,
         };
+        let asked = allowed.asked();
         let look = look(self.requester.clone(), reading, allowed, ask);
-        self.flight = Some(Flight { outcome: look.boxed(), phase });
+        self.flight = Some(Flight { outcome: look.boxed(), phase, asked });
     }
 
     fn shown_url(&self) -> crate::connection::Endpoint {
@@ -491,16 +499,27 @@ async fn of<'a, S, F: Future>(source: Option<&'a mut S>, next: impl FnOnce(&'a m
 /// What a request under way tells.
 enum Flown<T> {
     Began(Phase),
+    /// The service is not to be asked again before that time.
+    Told(Monotonic),
     Landed(Box<Outcome<T>>),
 }
 
 impl<T> Flight<T> {
     /// Cancel safe.
     async fn next(&mut self) -> Flown<T> {
-        tokio::select! {
-            biased; // a phase that is over when the answer is there needs no bound
-            outcome = &mut self.outcome => Flown::Landed(Box::new(outcome)),
-            Ok(()) = self.phase.changed() => Flown::Began(*self.phase.borrow_and_update()),
+        loop {
+            let outcome = tokio::select! {
+                biased; // a phase that is over when the answer is there needs no bound
+                outcome = &mut self.outcome => outcome,
+                Ok(()) = self.asked.changed() => {
+                    if let Some(until) = *self.asked.borrow_and_update() {
+                        return Flown::Told(until);
+                    }
+                    continue;
+                }
+                Ok(()) = self.phase.changed() => return Flown::Began(*self.phase.borrow_and_update()),
+            };
+            return Flown::Landed(Box::new(outcome));
         }
     }
 }

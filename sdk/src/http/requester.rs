@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ::http::HeaderMap;
+use tokio::sync::watch;
 use url::Url;
 
 use super::agent::{Agent, Shared};
@@ -93,6 +94,7 @@ impl Requester {
             let mut answer = self.agent.exchange.send(request).await.map_err(Unsent::Failed)?;
             on_the_way.arrived();
             let told = Told::of(answer.status, &answer.headers, self.env().wall());
+            allowed.heard(self.env().instant(), &told);
             if !trail.is_elsewhere() {
                 allowed.granted.told(&told);
             }
@@ -190,9 +192,29 @@ pub(super) struct Allowed {
     pub(super) held: Held,
     pub(super) budget: Budget,
     granted: Granted,
+    /// Before what time the heads of the answers on the way ask not to be asked again.
+    asked: watch::Sender<Option<Monotonic>>,
 }
 
 impl Allowed {
+    /// When the service may be asked again, as the heads say that have come: those of redirects, too, and of answers that
+    /// come to nothing afterwards.
+    pub(super) fn asked(&self) -> watch::Receiver<Option<Monotonic>> {
+        self.asked.subscribe()
+    }
+
+    /// Keeps what a head says.
+    fn heard(&self, now: Monotonic, told: &Told) {
+        if let Some(wait) = told.retry_after {
+            let until = Some(now + wait);
+            self.asked.send_if_modified(|asked| {
+                let later = until > *asked;
+                *asked = until.max(*asked);
+                later
+            });
+        }
+    }
+
     /// Tells the budget what only the body said.
     pub(super) fn told(&self, told: &Told) {
         self.granted.told(told);
@@ -245,7 +267,12 @@ impl Wanted {
                     Step::Held(until) => return Wish::Held(until),
                     Step::Granted(granted) => {
                         if let Stage::Permit { held, budget, .. } = std::mem::replace(&mut self.stage, Stage::Over) {
-                            return Wish::Allowed(Box::new(Allowed { held, budget, granted }));
+                            return Wish::Allowed(Box::new(Allowed {
+                                held,
+                                budget,
+                                granted,
+                                asked: watch::Sender::new(None),
+                            }));
                         }
                     }
                 },
