@@ -205,7 +205,7 @@ impl Allowed {
 
     /// Keeps what a head says.
     fn heard(&self, now: Monotonic, told: &Told) {
-        if let Some(wait) = told.retry_after {
+        if let Some(wait) = told.retry_after.max(told.poll_interval) {
             let until = Some(now + wait);
             self.asked.send_if_modified(|asked| {
                 let later = until > *asked;
