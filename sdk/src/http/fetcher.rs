@@ -15,7 +15,7 @@ use super::decode::Decoder;
 use super::exchange::{self, Connection, Failure, FailureKind, Progress};
 use super::feed::{FeedAsk, Fetch, FetchError, Fetched, Form};
 use super::poll;
-use super::poller::beginning;
+use super::poller::{ERROR_PATIENCE, beginning};
 use super::requester::{Allowed, Ask, Requester, Sent, Wish};
 use crate::credential::{Refusals, Scope, Unheld, Verdict};
 use crate::error::{Cause, Phase};
@@ -62,10 +62,22 @@ impl Fetcher {
             Form::Events => Expected::EventStream,
         };
         let sent = match self.send(&allowed, &ask, expected, Connection::Any).await {
-            Err((_, true)) => self.send(&allowed, &ask, expected, Connection::Fresh).await,
+            Err((_, true)) if allowed.asked().borrow().is_none() => {
+                self.send(&allowed, &ask, expected, Connection::Fresh).await
+            }
             sent => sent,
         };
-        let sent = sent.map_err(|(cause, _)| FetchError::new(cause))?;
+        let asked_until = *allowed.asked().borrow();
+        let later = asked_until.map(|until| until.since(self.requester.env().instant()));
+        let mut sent = sent.map_err(|(cause, _)| {
+            let e = FetchError::new(cause);
+            match later {
+                Some(delay) => e.retry_after(delay),
+                None => e,
+            }
+        })?;
+        // Of a redirect on the way, too.
+        sent.told.poll_interval = sent.told.poll_interval.max(later);
         let mut asked = Asked::new(expected, allowed.held.generation).along(&sent.trail);
         asked.ranged = ask.headers.contains_key(::http::header::RANGE);
         asked.validated = ask.headers.contains_key(::http::header::IF_NONE_MATCH);
@@ -116,7 +128,7 @@ impl Fetcher {
         progress: &Progress,
     ) -> Result<Fetched, FetchError> {
         let status = sent.answer.status;
-        let retry_after = sent.told.wait();
+        let retry_after = sent.told.wait().max(sent.told.poll_interval);
         let failed = |cause| {
             let e = FetchError::new(cause);
             match retry_after {
@@ -144,7 +156,8 @@ impl Fetcher {
             }
             Judgement::Given(poll::Answer::Refused(_)) => {
                 // Some say only in the body that it is for the rate, which all share who have the credential (R8).
-                if answer::speaks_of_rate(&beginning(&mut sent.answer, progress).await) {
+                let body = beginning(&mut sent.answer, self.requester.env(), progress, ERROR_PATIENCE).await;
+                if answer::speaks_of_rate(&body) {
                     sent.told.throttled = true;
                     allowed.told(&sent.told);
                     let retry_after = retry_after.unwrap_or_default();

@@ -28,7 +28,7 @@
 //! | gone | ended, gone (R3) | |
 //! | refused | stale, unauthorized | in one to two seconds; `Denied` ends it (R3) |
 //! | unserved, failed, stalled, or no credential to ask with | stale (R1) | after max(`Retry-After`, backoff) (R8, FC-55) |
-//! | failed and worth another connection, once in a look | nothing | at once on a fresh one (FC-90) |
+//! | failed and worth another connection, once in a look | nothing | at once on a fresh one (FC-90), unless a head asked to wait |
 //!
 //! A stream of events beside it:
 //!
@@ -41,13 +41,15 @@
 //! | detached | looks again soon, and at the whole value if its connection ended: the service may have restarted (FC-21); fresh stays fresh, and the interval is again that of the pace |
 //! | woke | looks at once on a fresh connection, one under way is abandoned; a `Retry-After` is kept (R7) |
 //!
+//! What a head asks for with `Retry-After` or `X-Poll-Interval` (`Told`, `Answered`) is a floor for every look (R8).
+//!
 //! # For a driver
 //!
 //! - `Start` once; then every event as it happens, and `Tick` at the machine's deadline.
 //! - After `Want` the credential and the budget are asked for. That ends with one `Permitted`, with one `Failed` or `Denied`
 //!   if there is no credential to be had, or with `Withdraw`. `Held` comes before if there is a time to wait for.
 //! - After `Send` the first phase is taken to be [`Phase::FirstByte`](crate::error::Phase::FirstByte); `Began` says when another
-//!   begins, `Began(Idle)` at the head and at each piece of the body. It ends with one `Answered` or `Failed`, or with
+//!   begins, `Began(Idle)` at the head and at each piece of the body, `Told` what each head on the way asks for. It ends with one `Answered` or `Failed`, or with
 //!   `Abort`, after which neither may come.
 //! - With `validate` the request names the validator that came with the value *that is shown*. Without a validator at hand
 //!   the request names none, and a 304 to it is [`Answer::Unserved`]. Without `validate` no validator is sent, so that the

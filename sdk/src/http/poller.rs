@@ -20,13 +20,13 @@ use super::get::{Look, Page};
 use super::guide::{Guide, Guided, Turn};
 use super::poll::{Action, Answer, Event, Machine, Marks, Settings};
 use super::push::{self, Happening, Push};
-use super::requester::{Allowed, Ask, Requester, Sent, Wanted, Wish};
+use super::requester::{Allowed, Ask, Requester, Sent, Wanted, Wish, drain};
 use super::told::Told;
 use super::validator::Validator;
 use crate::credential::{Refusals, Scope, Unheld, Verdict};
 use crate::env::{Alarm, Env};
 use crate::error::{Cause, Phase};
-use crate::machine::Machine as _;
+use crate::machine::{Machine as _, Monotonic};
 use crate::observe::machine::Shown;
 use crate::observe::{Observable, Publisher, channel};
 use crate::wire::Epoch;
@@ -41,6 +41,9 @@ const PREFER: HeaderName = HeaderName::from_static("prefer");
 
 /// How much of an error's body is read.
 const ERROR_BODY: usize = 16 << 10;
+
+/// For how long it is waited for.
+pub(super) const ERROR_PATIENCE: Duration = Duration::from_secs(5);
 
 /// A read, set up.
 pub(super) struct Parts<T> {
@@ -88,6 +91,8 @@ struct Poller<T> {
     machine: Machine,
     /// The longest interval.
     most: Duration,
+    /// For how long the body of an answer is waited for that is known without it.
+    patience: Duration,
     /// How long the service is asked to hold a request.
     wait: Option<Duration>,
     publisher: Publisher<T>,
@@ -144,6 +149,8 @@ struct Reader<T> {
 struct Flight<T> {
     outcome: BoxFuture<'static, Outcome<T>>,
     phase: watch::Receiver<Phase>,
+    /// What the heads say about asking again.
+    asked: watch::Receiver<Option<Monotonic>>,
 }
 
 /// What a request came to.
@@ -174,6 +181,8 @@ impl<T: Send + Sync + 'static> Poller<T> {
         let env = requester.env().clone();
         let epoch = Epoch::new(env.ulid());
         let (most, wait) = (settings.pace.most, settings.wait);
+        // Before the machine takes it for a stall: the head has said what counts.
+        let patience = ERROR_PATIENCE.min(settings.bounds.idle.min(settings.bounds.body) / 2);
         let machine = Machine::new(settings, epoch, env.now());
         let (push, led) = match push {
             Some(push) => (Some(push), Led::ByCaller),
@@ -192,6 +201,7 @@ impl<T: Send + Sync + 'static> Poller<T> {
             reader: Reader { decode, marks, pages },
             machine,
             most,
+            patience,
             wait,
             publisher,
             looks,
@@ -224,6 +234,7 @@ impl<T: Send + Sync + 'static> Poller<T> {
                 wish = of(self.wanted.as_mut(), |wanted| wanted.next()) => self.on_wish(wish),
                 step = of(self.flight.as_mut(), Flight::next) => match step {
                     Flown::Began(phase) => self.tell(Event::Began(phase)),
+                    Flown::Told(until) => self.tell(Event::Told(until.since(self.env.instant()))),
                     Flown::Landed(outcome) => self.on_outcome(*outcome),
                 },
                 happening = of(self.push.as_mut(), |push| push.next()) => self.on_push(happening),
@@ -264,6 +275,10 @@ impl<T: Send + Sync + 'static> Poller<T> {
         self.flight = None;
         let Outcome { allowed, status, result } = outcome;
         self.status = status;
+        if let Some(until) = *allowed.asked().borrow() {
+            // The last head may have come together with its end.
+            self.tell(Event::Told(until.since(self.env.instant())));
+        }
         match result {
             Err((cause, again)) => {
                 drop(allowed);
@@ -439,9 +454,17 @@ impl<T: Send + Sync + 'static> Poller<T> {
         let held = prefer.is_some() || !self.query.is_empty();
         let headers = prefer.map(|value| (PREFER, value)).into_iter().collect();
         let ask = Ask { url, headers, validator, connection, progress };
-        let reading = Reading { reader: self.reader.clone(), expected: self.expected, held, shown: self.shown.digest };
+        let reading = Reading {
+            env: self.env.clone(),
+            reader: self.reader.clone(),
+            expected: self.expected,
+            held,
+            shown: self.shown.digest,
+            patience: self.patience,
+        };
+        let asked = allowed.asked();
         let look = look(self.requester.clone(), reading, allowed, ask);
-        self.flight = Some(Flight { outcome: look.boxed(), phase });
+        self.flight = Some(Flight { outcome: look.boxed(), phase, asked });
     }
 
     fn shown_url(&self) -> crate::connection::Endpoint {
@@ -476,28 +499,42 @@ async fn of<'a, S, F: Future>(source: Option<&'a mut S>, next: impl FnOnce(&'a m
 /// What a request under way tells.
 enum Flown<T> {
     Began(Phase),
+    /// The service is not to be asked again before that time.
+    Told(Monotonic),
     Landed(Box<Outcome<T>>),
 }
 
 impl<T> Flight<T> {
     /// Cancel safe.
     async fn next(&mut self) -> Flown<T> {
-        tokio::select! {
-            biased; // a phase that is over when the answer is there needs no bound
-            outcome = &mut self.outcome => Flown::Landed(Box::new(outcome)),
-            Ok(()) = self.phase.changed() => Flown::Began(*self.phase.borrow_and_update()),
+        loop {
+            let outcome = tokio::select! {
+                biased; // a phase that is over when the answer is there needs no bound
+                outcome = &mut self.outcome => outcome,
+                Ok(()) = self.asked.changed() => {
+                    if let Some(until) = *self.asked.borrow_and_update() {
+                        return Flown::Told(until);
+                    }
+                    continue;
+                }
+                Ok(()) = self.phase.changed() => return Flown::Began(*self.phase.borrow_and_update()),
+            };
+            return Flown::Landed(Box::new(outcome));
         }
     }
 }
 
 /// How an answer is read.
 struct Reading<T> {
+    env: Env,
     reader: Reader<T>,
     expected: Expected,
     /// Whether the service was asked to hold the request.
     held: bool,
     /// The body that is shown.
     shown: Option<Digest>,
+    /// For how long the body of an answer is waited for that is known without it.
+    patience: Duration,
 }
 
 /// One look: sends, judges, reads, decodes. Unbounded in time; the machine bounds each phase.
@@ -527,7 +564,7 @@ impl<T: Send + Sync + 'static> Reading<T> {
         match answer::judge(answer.status, &answer.headers, &told, asked) {
             Judgement::Given(Answer::Refused(generation)) if answer.status == StatusCode::FORBIDDEN => {
                 // Some say only in the body that it is for the rate.
-                let body = beginning(&mut answer, progress).await;
+                let body = beginning(&mut answer, &self.env, progress, self.patience).await;
                 if !answer::speaks_of_rate(&body) {
                     return Ok(given(Answer::Refused(generation), told));
                 }
@@ -538,7 +575,7 @@ impl<T: Send + Sync + 'static> Reading<T> {
             }
             Judgement::Given(known) => {
                 // Read to its end where it is short, so that the connection can be used again.
-                beginning(&mut answer, progress).await;
+                drain(&mut answer, &self.env, progress, self.patience).await;
                 Ok(given(known, told))
             }
             Judgement::Read => {
@@ -567,15 +604,27 @@ async fn whole(answer: &mut exchange::Answer, progress: &Progress) -> Result<Byt
     body.finish().map_err(undecodable)
 }
 
-/// The beginning of a body, as far as it comes.
-pub(super) async fn beginning(answer: &mut exchange::Answer, progress: &Progress) -> Vec<u8> {
+/// The beginning of a body, as far as it comes while the patience lasts.
+pub(super) async fn beginning(
+    answer: &mut exchange::Answer,
+    env: &Env,
+    progress: &Progress,
+    patience: Duration,
+) -> Vec<u8> {
     let mut body = Vec::new();
     progress.begins(Phase::Idle);
-    while body.len() < ERROR_BODY
-        && let Ok(Some(chunk)) = answer.chunk().await
-    {
-        progress.begins(Phase::Idle);
-        body.extend_from_slice(&chunk);
+    let by = env.instant() + patience;
+    let read = async {
+        while body.len() < ERROR_BODY
+            && let Ok(Some(chunk)) = answer.chunk().await
+        {
+            body.extend_from_slice(&chunk);
+        }
+    };
+    tokio::select! {
+        biased;
+        () = read => {}
+        () = env.sleep_until(Some(by)) => {}
     }
     body
 }

@@ -1,8 +1,10 @@
 //! One request with its permission, its credential and its redirects.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use ::http::HeaderMap;
+use tokio::sync::watch;
 use url::Url;
 
 use super::agent::{Agent, Shared};
@@ -13,12 +15,15 @@ use super::told::Told;
 use super::validator::Validator;
 use crate::credential::{Held, Keeper, Unheld};
 use crate::env::Env;
-use crate::error::Cause;
+use crate::error::{Cause, Phase};
 use crate::machine::Monotonic;
 use crate::transport::{Network, Tls};
 
 /// How much of a redirect's body is read to keep its connection.
 const DRAINED: usize = 64 << 10;
+
+/// For how long it is waited for.
+const COURTESY: Duration = Duration::from_millis(250);
 
 /// Sends the requests of one read or feed.
 #[derive(Clone)]
@@ -89,13 +94,14 @@ impl Requester {
             let mut answer = self.agent.exchange.send(request).await.map_err(Unsent::Failed)?;
             on_the_way.arrived();
             let told = Told::of(answer.status, &answer.headers, self.env().wall());
+            allowed.heard(self.env().instant(), &told);
             if !trail.is_elsewhere() {
                 allowed.granted.told(&told);
             }
             if !trail.follow(answer.status, &answer.headers).map_err(|e| Unsent::Misdirected(e.cause()))? {
                 return Ok(Sent { answer, told, trail, validated });
             }
-            drain(&mut answer).await;
+            drain(&mut answer, self.env(), &progress, COURTESY).await;
         }
     }
 }
@@ -122,13 +128,23 @@ impl Drop for OnTheWay<'_> {
     }
 }
 
-/// Reads the small body of an answer that nobody wants, so that its connection can be used again.
-async fn drain(answer: &mut exchange::Answer) {
-    let mut read = 0;
-    while read < DRAINED
-        && let Ok(Some(chunk)) = answer.chunk().await
-    {
-        read += chunk.len();
+/// Reads the small body of an answer that its head has decided, so that its connection can be used again. A body that does
+/// not come costs the connection, and not the answer.
+pub(super) async fn drain(answer: &mut exchange::Answer, env: &Env, progress: &Progress, patience: Duration) {
+    progress.begins(Phase::Idle);
+    let by = env.instant() + COURTESY.min(patience);
+    let rest = async {
+        let mut read = 0;
+        while read < DRAINED
+            && let Ok(Some(chunk)) = answer.chunk().await
+        {
+            read += chunk.len();
+        }
+    };
+    tokio::select! {
+        biased;
+        () = rest => {}
+        () = env.sleep_until(Some(by)) => {}
     }
 }
 
@@ -176,9 +192,29 @@ pub(super) struct Allowed {
     pub(super) held: Held,
     pub(super) budget: Budget,
     granted: Granted,
+    /// Before what time the heads of the answers on the way ask not to be asked again.
+    asked: watch::Sender<Option<Monotonic>>,
 }
 
 impl Allowed {
+    /// When the service may be asked again, as the heads say that have come: those of redirects, too, and of answers that
+    /// come to nothing afterwards.
+    pub(super) fn asked(&self) -> watch::Receiver<Option<Monotonic>> {
+        self.asked.subscribe()
+    }
+
+    /// Keeps what a head says.
+    fn heard(&self, now: Monotonic, told: &Told) {
+        if let Some(wait) = told.retry_after.max(told.poll_interval) {
+            let until = Some(now + wait);
+            self.asked.send_if_modified(|asked| {
+                let later = until > *asked;
+                *asked = until.max(*asked);
+                later
+            });
+        }
+    }
+
     /// Tells the budget what only the body said.
     pub(super) fn told(&self, told: &Told) {
         self.granted.told(told);
@@ -231,7 +267,12 @@ impl Wanted {
                     Step::Held(until) => return Wish::Held(until),
                     Step::Granted(granted) => {
                         if let Stage::Permit { held, budget, .. } = std::mem::replace(&mut self.stage, Stage::Over) {
-                            return Wish::Allowed(Box::new(Allowed { held, budget, granted }));
+                            return Wish::Allowed(Box::new(Allowed {
+                                held,
+                                budget,
+                                granted,
+                                asked: watch::Sender::new(None),
+                            }));
                         }
                     }
                 },

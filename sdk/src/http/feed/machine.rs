@@ -335,7 +335,16 @@ impl<R: Reader> Machine<R> {
     fn stalled(&mut self, now: Now, bound: Bound, actions: &mut Actions<Action<R::Item>>) {
         let cause = Cause::Stalled { phase: bound.phase, bound: bound.bound };
         actions.push(Action::Abort);
-        self.failed(now, Trouble::Unserved(cause), Duration::ZERO, actions);
+        self.failed(now, Trouble::Unserved(cause), self.asked(now), actions);
+    }
+
+    /// What is left of the time for which the head of the answer under way asks not to be asked again: it counts, whatever
+    /// becomes of the body.
+    fn asked(&self, now: Now) -> Duration {
+        match self.state {
+            State::Reading { up, floor, .. } => floor.saturating_sub(now.instant.since(up)),
+            State::New | State::Waiting { .. } | State::Asking { .. } | State::Ended => Duration::ZERO,
+        }
     }
 
     fn headed(
@@ -434,7 +443,8 @@ impl<R: Reader> crate::machine::Machine for Machine<R> {
                     self.state = State::Waiting { until: now.instant };
                     self.end(FeedEnd::Denied { bytes: self.reader.bytes() }, &mut actions);
                 } else {
-                    self.failed(now, Trouble::Unserved(cause), retry_after.unwrap_or_default(), &mut actions);
+                    let floor = retry_after.unwrap_or_default().max(self.asked(now));
+                    self.failed(now, Trouble::Unserved(cause), floor, &mut actions);
                 }
             }
             // What belongs to a request that was abandoned.

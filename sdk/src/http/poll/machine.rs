@@ -220,14 +220,19 @@ impl Machine {
                     self.began(now, flight, phase);
                 }
             }
+            Event::Told(wait) => {
+                if let State::Sending(_) = self.state {
+                    self.hold_until(now, wait);
+                }
+            }
             Event::Answered { answer, retry_after, holds } => {
                 if let State::Sending(flight) = self.state {
-                    self.hold = now.instant + retry_after.unwrap_or_default().min(LONGEST);
+                    self.hold_until(now, retry_after.unwrap_or_default());
                     self.answered(now, flight, answer, holds.unwrap_or_default().min(LONGEST), out);
                 }
             }
             Event::Failed { cause, again } => match self.state {
-                State::Sending(flight) if again && !flight.second => {
+                State::Sending(flight) if again && !flight.second && self.hold <= now.instant => {
                     // The service may have restarted between two requests on one connection (FC-21).
                     self.doubted = true;
                     self.connection = Connection::Fresh;
@@ -257,6 +262,11 @@ impl Machine {
             Event::Close => self.end(End::Closed, out),
             Event::Tick => self.tick(now, out),
         }
+    }
+
+    /// Never shortens what was asked for before: the head of a redirect may say more than what it leads to.
+    fn hold_until(&mut self, now: Now, wait: Duration) {
+        self.hold = self.hold.max(now.instant + wait.min(LONGEST));
     }
 
     fn tick(&mut self, now: Now, out: &mut Actions<Action>) {

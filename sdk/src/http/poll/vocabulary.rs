@@ -192,6 +192,9 @@ pub enum Event {
     },
     /// A phase of the request begins.
     Began(Phase),
+    /// The head of an answer on the way, a redirect's too, asks not to be asked again before this time has passed
+    /// (`Retry-After`, `X-Poll-Interval`). It counts, whatever becomes of the rest.
+    Told(Duration),
     /// The whole answer to the request is there.
     Answered {
         /// What it comes down to.

@@ -88,6 +88,7 @@ fn op() -> impl Strategy<Value = Op> {
         3 => failed().prop_map(Op::On),
         8 => streamed().prop_map(Op::On),
         2 => phase.prop_map(|phase| Op::On(Event::Began(phase))),
+        1 => (0..20_000_u64).prop_map(|millis| Op::On(Event::Told(Duration::from_millis(millis)))),
         2 => (0..30_000_u64).prop_map(Op::Held),
         14 => prop_oneof![0..1_500_u64, 0..70_000_u64].prop_map(Op::Pass),
         1 => prop::sample::select(vec![Event::Tick, Event::Start]).prop_map(Op::On),
@@ -332,8 +333,9 @@ impl Model {
         let ending = if matches!(event, Event::Failed { .. }) { Some(None) } else { ending };
         let ending = ending.filter(|_| self.flight.is_some());
         let flight = self.flight;
+        let held = machine.hold > Monotonic::new(now);
         let retries =
-            matches!(&event, Event::Failed { again: true, .. }) && flight.is_some_and(|flight| !flight.second);
+            matches!(&event, Event::Failed { again: true, .. }) && flight.is_some_and(|flight| !flight.second) && !held;
         let at = Now { instant: Monotonic::new(now), wall: Wall::default(), draw };
         if ending.is_some() {
             self.outage = match (&ending, self.outage) {

@@ -23,7 +23,7 @@ impl Machine {
                     self.idle(now, at, due, out);
                 }
             }
-            State::Sending(_) if at <= now.instant => {
+            State::Sending(_) if at.max(self.hold) <= now.instant => {
                 self.woken = Some(at);
                 out.push(Action::Abort);
                 self.want(now.instant, false, out);

@@ -124,3 +124,28 @@ fn r5_a_stale_read_asks_for_an_answer_at_once() {
     read.unserved(Cause::RateLimited { retry_after: SECOND }, Some(SECOND));
     assert_eq!(read.look().1, send(false, Connection::Any));
 }
+
+/// R8, FC-55: what a head asked for is kept when its body fails, stalls, or is followed by another connection's failure; no
+/// hint and no jump of the clock goes under it.
+#[test]
+fn r8_what_a_head_asks_for_outlives_its_body() {
+    let told = || {
+        let mut read = Read::fresh(Settings::default(), running());
+        read.look();
+        assert!(read.on(Event::Told(60 * SECOND)).is_empty());
+        assert!(read.on(Event::Told(5 * SECOND)).is_empty(), "a later head takes nothing of it");
+        read
+    };
+    let mut cut = told();
+    assert_eq!(scheduled(&cut.failed(dropped())), 60 * SECOND);
+    assert!(cut.on(Event::Hint).is_empty() && cut.on(Event::Woke).is_empty());
+    assert_eq!(cut.ahead(), 60 * SECOND);
+    let mut again = told();
+    assert_eq!(scheduled(&again.on(Event::Failed { cause: dropped(), again: true })), 60 * SECOND);
+    let mut stalled = told();
+    let bound = stalled.ahead();
+    assert_eq!(scheduled(&stalled.pass(bound)), 60 * SECOND - bound);
+    let mut woken = told();
+    assert!(woken.on(Event::Woke).is_empty(), "it is not sent again before the time");
+    assert_eq!(scheduled(&woken.value(running())), 60 * SECOND);
+}
