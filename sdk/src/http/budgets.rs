@@ -276,7 +276,7 @@ enum Look {
 
 impl Paced {
     fn new(env: &Env, limits: Limits) -> Self {
-        let pacing = Pacing::new(limits, env.now());
+        let pacing = Pacing::new(limits);
         let state = State { pacing, tickets: 0, seats: HashMap::new(), minded: None };
         Self { env: env.clone(), state: Mutex::new(state) }
     }

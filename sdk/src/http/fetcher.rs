@@ -36,8 +36,8 @@ impl Fetcher {
         Self { requester, refusals: Arc::default(), beside: false }
     }
 
-    /// For a stream beside a read, which must not do it harm: what it is refused is not counted against the credential,
-    /// and as long as it is open it takes no place of the budget.
+    /// For a stream beside a read, which must not do it harm: what it is refused is not counted against the
+    /// credential.
     pub(super) fn beside(requester: Requester) -> Self {
         Self { beside: true, ..Self::new(requester) }
     }
@@ -139,18 +139,18 @@ impl Fetcher {
                     let retry_after = retry_after.unwrap_or_default();
                     return Err(failed(Cause::RateLimited { retry_after }));
                 }
-                Ok(fetched(Some(allowed), sent, None))
+                Ok(fetched(sent, None))
             }
             Judgement::Given(poll::Answer::Unserved(cause)) if status != StatusCode::RANGE_NOT_SATISFIABLE => {
                 Err(failed(cause))
             }
             // 204, 304, 403, 404, 410 and 416 say something about the log: the feed decides what.
-            Judgement::Given(_) => Ok(fetched(Some(allowed), sent, None)),
+            Judgement::Given(_) => Ok(fetched(sent, None)),
             Judgement::Read => {
                 self.requester.keeper.accepted(&allowed.held);
                 self.refusals.lock().unwrap_or_else(PoisonError::into_inner).accepted();
                 let decoder = Decoder::of(&sent.answer.headers, u64::MAX).map_err(FetchError::new)?;
-                Ok(fetched((!self.beside).then_some(allowed), sent, Some(decoder)))
+                Ok(fetched(sent, Some(decoder)))
             }
         }
     }
@@ -162,25 +162,25 @@ impl Fetch for Fetcher {
     }
 }
 
-/// The answer with its body decoded. The permission is given back with the body's end.
-fn fetched(allowed: Option<Box<Allowed>>, sent: Sent, decoder: Option<Decoder>) -> Fetched {
+/// The answer with its body decoded. The permission was given back with the head: a log may stay open for hours, and is
+/// taken as slowly as its reader likes, which must not keep a status from being read (R10).
+fn fetched(sent: Sent, decoder: Option<Decoder>) -> Fetched {
     let Sent { answer, told, trail, .. } = sent;
     let (status, version, mut headers) = (answer.status, answer.version, answer.headers.clone());
     if decoder.is_some() && headers.remove(CONTENT_ENCODING).is_some() {
         headers.remove(CONTENT_LENGTH); // of what was sent
     }
-    let body = body(allowed, answer, decoder);
+    let body = body(answer, decoder);
     Fetched::new(exchange::Answer::new(status, version, headers, body), told, trail.url().clone())
 }
 
 fn body(
-    allowed: Option<Box<Allowed>>,
     answer: exchange::Answer,
     decoder: Option<Decoder>,
 ) -> impl Stream<Item = Result<Bytes, Failure>> + Send + 'static {
-    let state = Some((allowed, answer, decoder));
+    let state = Some((answer, decoder));
     stream::unfold(state, |state| async move {
-        let (allowed, mut answer, mut decoder) = state?;
+        let (mut answer, mut decoder) = state?;
         let item = match (answer.chunk().await, &mut decoder) {
             (Err(failure), _) => return Some((Err(failure), None)),
             (Ok(None), None) => return None,
@@ -191,7 +191,7 @@ fn body(
                 pieces.map(joined).map_err(|cause| malformed(&cause))
             }
         };
-        let rest = item.is_ok().then_some((allowed, answer, decoder));
+        let rest = item.is_ok().then_some((answer, decoder));
         Some((item, rest))
     })
 }
