@@ -8,6 +8,7 @@ use ::http::{HeaderValue, StatusCode};
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use futures::stream::{self, Stream};
+use tokio::task::coop::consume_budget;
 use url::Url;
 
 use super::answer::{self, Asked, Expected, Judgement};
@@ -174,33 +175,37 @@ fn fetched(sent: Sent, decoder: Option<Decoder>) -> Fetched {
     Fetched::new(exchange::Answer::new(status, version, headers, body), told, trail.url().clone())
 }
 
+/// One piece at a time: a few bytes may unfold into gigabytes, of which no more is decoded than is taken.
 fn body(
     answer: exchange::Answer,
     decoder: Option<Decoder>,
 ) -> impl Stream<Item = Result<Bytes, Failure>> + Send + 'static {
-    let state = Some((answer, decoder));
-    stream::unfold(state, |state| async move {
+    stream::unfold(Some((answer, decoder)), |state| async move {
         let (mut answer, mut decoder) = state?;
-        let item = match (answer.chunk().await, &mut decoder) {
-            (Err(failure), _) => return Some((Err(failure), None)),
-            (Ok(None), None) => return None,
-            (Ok(None), Some(decoder)) => return decoder.finish().err().map(|cause| (Err(malformed(&cause)), None)),
-            (Ok(Some(chunk)), None) => Ok(chunk),
-            (Ok(Some(chunk)), Some(decoder)) => {
-                let pieces: Result<Vec<Bytes>, Cause> = decoder.push(chunk).collect();
-                pieces.map(joined).map_err(|cause| malformed(&cause))
-            }
-        };
+        let item = piece(&mut answer, decoder.as_mut()).await?;
         let rest = item.is_ok().then_some((answer, decoder));
         Some((item, rest))
     })
 }
 
+async fn piece(answer: &mut exchange::Answer, mut decoder: Option<&mut Decoder>) -> Option<Result<Bytes, Failure>> {
+    // What is decoded already is there without a wait: others must have their turn all the same.
+    consume_budget().await;
+    loop {
+        if let Some(piece) = decoder.as_mut().and_then(|decoder| decoder.next_piece()) {
+            return Some(piece.map_err(|cause| malformed(&cause)));
+        }
+        match (answer.chunk().await, &mut decoder) {
+            (Err(failure), _) => return Some(Err(failure)),
+            (Ok(None), None) => return None,
+            (Ok(None), Some(decoder)) => return decoder.finish().err().map(|cause| Err(malformed(&cause))),
+            (Ok(Some(chunk)), None) => return Some(Ok(chunk)),
+            (Ok(Some(chunk)), Some(decoder)) => drop(decoder.push(chunk)),
+        }
+    }
+}
+
 fn malformed(cause: &Cause) -> Failure {
     let cut = matches!(cause, Cause::Dropped { .. });
     Failure::new(if cut { FailureKind::Incomplete } else { FailureKind::Malformed }, cause.to_string())
-}
-
-fn joined(mut pieces: Vec<Bytes>) -> Bytes {
-    if pieces.len() == 1 { pieces.swap_remove(0) } else { pieces.concat().into() }
 }
