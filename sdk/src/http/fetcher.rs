@@ -136,7 +136,7 @@ impl Fetcher {
                 // Some say only in the body that it is for the rate, which all share who have the credential (R8).
                 if answer::speaks_of_rate(&beginning(&mut sent.answer, progress).await) {
                     sent.told.throttled = true;
-                    allowed.told(&sent.told);
+                    sent.hop.as_ref().unwrap_or(allowed.granted()).told(&sent.told);
                     let retry_after = retry_after.unwrap_or_default();
                     return Err(failed(Cause::RateLimited { retry_after }));
                 }
