@@ -142,6 +142,12 @@ impl Budget {
         Permit { seat: Some(self.pace.seat()), budget: self.clone(), held: None, first: false }
     }
 
+    /// Whether the service has said that it wants no request for now.
+    pub(crate) fn is_forbidden(&self) -> bool {
+        let now = self.pace.env.instant();
+        lock(&self.pace.state).pacing.forbidden_until().is_some_and(|until| until > now)
+    }
+
     /// Before when certainly no request is granted, if that lies ahead.
     #[cfg(test)]
     pub(crate) fn held_until(&self) -> Option<Monotonic> {
@@ -222,9 +228,12 @@ impl Granted {
     pub(crate) fn told(&self, told: &Told) {
         self.budget.pace.tell(Event::Told(self.ticket, told.clone()));
     }
-}
 
-impl Granted {
+    /// It has ended already.
+    pub(crate) fn ended(&self) {
+        self.budget.pace.tell(Event::Ended(self.ticket));
+    }
+
     /// It never reached the service.
     pub(crate) fn unsent(&self) {
         self.budget.pace.tell(Event::Unsent(self.ticket));
@@ -276,7 +285,7 @@ enum Look {
 
 impl Paced {
     fn new(env: &Env, limits: Limits) -> Self {
-        let pacing = Pacing::new(limits, env.now());
+        let pacing = Pacing::new(limits);
         let state = State { pacing, tickets: 0, seats: HashMap::new(), minded: None };
         Self { env: env.clone(), state: Mutex::new(state) }
     }

@@ -105,6 +105,12 @@ impl Decoder {
         Pieces { ended: false, decoder: self }
     }
 
+    /// What comes next out of what was pushed, for whoever takes it piece by piece; to be asked until there is none before
+    /// the next push.
+    pub(crate) fn next_piece(&mut self) -> Option<Result<Bytes, Cause>> {
+        Pieces { ended: false, decoder: self }.next()
+    }
+
     /// Says that the body has ended.
     ///
     /// A body without a single byte is complete in every coding: it is what services send that have nothing to say.

@@ -8,6 +8,7 @@ use ::http::{HeaderValue, StatusCode};
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use futures::stream::{self, Stream};
+use tokio::task::coop::consume_budget;
 use url::{Origin, Url};
 
 use super::answer::{self, Asked, Expected, Judgement};
@@ -43,8 +44,8 @@ impl Fetcher {
         Self { only: Some(origin), ..self }
     }
 
-    /// For a stream beside a read, which must not do it harm: what it is refused is not counted against the credential,
-    /// and as long as it is open it takes no place of the budget.
+    /// For a stream beside a read, which must not do it harm: what it is refused is not counted against the
+    /// credential.
     pub(super) fn beside(requester: Requester) -> Self {
         Self { beside: true, ..Self::new(requester) }
     }
@@ -159,22 +160,22 @@ impl Fetcher {
                 let body = beginning(&mut sent.answer, self.requester.env(), progress, ERROR_PATIENCE).await;
                 if answer::speaks_of_rate(&body) {
                     sent.told.throttled = true;
-                    allowed.told(&sent.told);
+                    sent.hop.as_ref().unwrap_or(allowed.granted()).told(&sent.told);
                     let retry_after = retry_after.unwrap_or_default();
                     return Err(failed(Cause::RateLimited { retry_after }));
                 }
-                Ok(fetched(Some(allowed), sent, None))
+                Ok(fetched(sent, None))
             }
             Judgement::Given(poll::Answer::Unserved(cause)) if status != StatusCode::RANGE_NOT_SATISFIABLE => {
                 Err(failed(cause))
             }
             // 204, 304, 403, 404, 410 and 416 say something about the log: the feed decides what.
-            Judgement::Given(_) => Ok(fetched(Some(allowed), sent, None)),
+            Judgement::Given(_) => Ok(fetched(sent, None)),
             Judgement::Read => {
                 self.requester.keeper.accepted(&allowed.held);
                 self.refusals.lock().unwrap_or_else(PoisonError::into_inner).accepted();
                 let decoder = Decoder::of(&sent.answer.headers, u64::MAX).map_err(FetchError::new)?;
-                Ok(fetched((!self.beside).then_some(allowed), sent, Some(decoder)))
+                Ok(fetched(sent, Some(decoder)))
             }
         }
     }
@@ -186,45 +187,49 @@ impl Fetch for Fetcher {
     }
 }
 
-/// The answer with its body decoded. The permission is given back with the body's end.
-fn fetched(allowed: Option<Box<Allowed>>, sent: Sent, decoder: Option<Decoder>) -> Fetched {
+/// The answer with its body decoded. The permission was given back with the head: a log may stay open for hours, and is
+/// taken as slowly as its reader likes, which must not keep a status from being read (R10).
+fn fetched(sent: Sent, decoder: Option<Decoder>) -> Fetched {
     let Sent { answer, told, trail, .. } = sent;
     let (status, version, mut headers) = (answer.status, answer.version, answer.headers.clone());
     if decoder.is_some() && headers.remove(CONTENT_ENCODING).is_some() {
         headers.remove(CONTENT_LENGTH); // of what was sent
     }
-    let body = body(allowed, answer, decoder);
+    let body = body(answer, decoder);
     Fetched::new(exchange::Answer::new(status, version, headers, body), told, trail.url().clone())
 }
 
+/// One piece at a time: a few bytes may unfold into gigabytes, of which no more is decoded than is taken.
 fn body(
-    allowed: Option<Box<Allowed>>,
     answer: exchange::Answer,
     decoder: Option<Decoder>,
 ) -> impl Stream<Item = Result<Bytes, Failure>> + Send + 'static {
-    let state = Some((allowed, answer, decoder));
-    stream::unfold(state, |state| async move {
-        let (allowed, mut answer, mut decoder) = state?;
-        let item = match (answer.chunk().await, &mut decoder) {
-            (Err(failure), _) => return Some((Err(failure), None)),
-            (Ok(None), None) => return None,
-            (Ok(None), Some(decoder)) => return decoder.finish().err().map(|cause| (Err(malformed(&cause)), None)),
-            (Ok(Some(chunk)), None) => Ok(chunk),
-            (Ok(Some(chunk)), Some(decoder)) => {
-                let pieces: Result<Vec<Bytes>, Cause> = decoder.push(chunk).collect();
-                pieces.map(joined).map_err(|cause| malformed(&cause))
-            }
-        };
-        let rest = item.is_ok().then_some((allowed, answer, decoder));
+    stream::unfold(Some((answer, decoder)), |state| async move {
+        let (mut answer, mut decoder) = state?;
+        let item = piece(&mut answer, decoder.as_mut()).await?;
+        let rest = item.is_ok().then_some((answer, decoder));
         Some((item, rest))
     })
+}
+
+async fn piece(answer: &mut exchange::Answer, mut decoder: Option<&mut Decoder>) -> Option<Result<Bytes, Failure>> {
+    // What is decoded already is there without a wait: others must have their turn all the same.
+    consume_budget().await;
+    loop {
+        if let Some(piece) = decoder.as_mut().and_then(|decoder| decoder.next_piece()) {
+            return Some(piece.map_err(|cause| malformed(&cause)));
+        }
+        match (answer.chunk().await, &mut decoder) {
+            (Err(failure), _) => return Some(Err(failure)),
+            (Ok(None), None) => return None,
+            (Ok(None), Some(decoder)) => return decoder.finish().err().map(|cause| Err(malformed(&cause))),
+            (Ok(Some(chunk)), None) => return Some(Ok(chunk)),
+            (Ok(Some(chunk)), Some(decoder)) => drop(decoder.push(chunk)),
+        }
+    }
 }
 
 fn malformed(cause: &Cause) -> Failure {
     let cut = matches!(cause, Cause::Dropped { .. });
     Failure::new(if cut { FailureKind::Incomplete } else { FailureKind::Malformed }, cause.to_string())
-}
-
-fn joined(mut pieces: Vec<Bytes>) -> Bytes {
-    if pieces.len() == 1 { pieces.swap_remove(0) } else { pieces.concat().into() }
 }

@@ -6,6 +6,7 @@
 //! | what is known | what follows |
 //! |---|---|
 //! | nothing | one request each [`Limits::spacing`] (200 ms), at most [`Limits::in_flight`] (64) under way |
+//! | a request has been under way for 15 s: a long poll, or one that hangs | it takes no place any more, so that nobody waits for its end (R7) |
 //! | a refusal with `Retry-After` (FC-55; RFC 9110, 10.2.3) | nothing before that time has passed; of several the longest counts; believed up to 24 h |
 //! | `Retry-After` on an answer that is no refusal | nothing here: it speaks of that resource, and is the floor of that read alone |
 //! | nothing remains in a window | nothing before its reset, believed up to 1 h |
@@ -30,6 +31,7 @@ mod windows;
 
 pub use vocabulary::{Action, Event, Limits, Ticket};
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
@@ -42,8 +44,9 @@ use windows::Windows;
 const MOST_HOLD: Duration = Duration::from_secs(24 * 3600);
 /// The least time between requests after a hold, until one is answered that is not refused.
 const PROBE: Duration = Duration::from_secs(1);
-/// How long the machine sleeps at most while somebody waits for a request to end (R7).
-const RECHECK: Duration = Duration::from_secs(15);
+/// How long a request takes one of the places. Long polls may be held for minutes, and whoever waits for a place has no
+/// other timer (R7).
+const OCCUPIES: Duration = Duration::from_secs(15);
 
 /// Grants requests in the order in which they are wanted, as fast as the service permits.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -63,13 +66,11 @@ pub struct Pacing {
     probing: Option<u64>,
     windows: Windows,
     refusals: Refusals,
-    /// When the last event came.
-    checked: Monotonic,
 }
 
 impl Pacing {
     /// A budget that nobody has used.
-    pub fn new(limits: Limits, now: Now) -> Self {
+    pub fn new(limits: Limits) -> Self {
         Self {
             limits,
             waiting: VecDeque::new(),
@@ -81,7 +82,6 @@ impl Pacing {
             probing: None,
             windows: Windows::default(),
             refusals: Refusals::default(),
-            checked: now.instant,
         }
     }
 
@@ -196,20 +196,24 @@ impl Pacing {
         held.max(last + self.limits.spacing.max(probe)).max(refused).max(self.paced(&self.flights).unwrap_or_default())
     }
 
-    /// Whether one more may be under way.
-    fn has_room(&self) -> bool {
-        self.flights.0.len() < self.limits.in_flight.max(1)
+    /// When one more may be under way, if none ends before; zero when at once.
+    fn room(&self) -> Monotonic {
+        let Some(before) = self.limits.in_flight.max(1).checked_sub(1).filter(|&n| n < self.flights.0.len()) else {
+            return Monotonic::ZERO;
+        };
+        let mut newest_first: Vec<_> = self.flights.0.values().map(|flight| Reverse(flight.granted)).collect();
+        let (_, Reverse(granted), _) = newest_first.select_nth_unstable(before);
+        *granted + OCCUPIES
     }
 
     fn grant(&mut self, now: &Now) -> Actions<Action> {
         let mut actions = Vec::new();
-        while self.has_room()
-            && self.due() <= now.instant
+        while self.room().max(self.due()) <= now.instant
             && let Some(ticket) = self.waiting.pop_front()
         {
             self.grants += 1;
             let before = self.sent;
-            self.flights.0.insert(ticket, Flight { number: self.grants, told: false, before });
+            self.flights.0.insert(ticket, Flight { number: self.grants, granted: now.instant, told: false, before });
             self.last = Some(now.instant);
             self.sent = before.then(now.instant);
             actions.push(Action::Grant(ticket));
@@ -223,7 +227,6 @@ impl Machine for Pacing {
     type Action = Action;
 
     fn on_event(&mut self, now: Now, event: Event) -> Actions<Action> {
-        self.checked = self.checked.max(now.instant);
         self.hold = self.hold.filter(|&until| until > now.instant);
         self.windows.expire(now.instant);
         match event {
@@ -238,7 +241,7 @@ impl Machine for Pacing {
 
     fn deadline(&self) -> Option<Monotonic> {
         self.first()?;
-        Some(if self.has_room() { self.due() } else { self.checked + RECHECK })
+        Some(self.room().max(self.due()))
     }
 }
 
@@ -269,6 +272,7 @@ struct Flights(BTreeMap<Ticket, Flight>);
 struct Flight {
     /// Which grant it was, counted from one.
     number: u64,
+    granted: Monotonic,
     /// Whether the head of its answer came.
     told: bool,
     /// What the service may have seen before it.

@@ -559,7 +559,7 @@ impl<T: Send + Sync + 'static> Reading<T> {
         let mut asked = Asked::new(self.expected, allowed.held.generation).along(&sent.trail);
         asked.validated = sent.validated;
         asked.held = self.held;
-        let Sent { mut answer, mut told, trail, .. } = sent;
+        let Sent { mut answer, mut told, trail, hop, .. } = sent;
         let given = |answer, told| Got { answer, value: None, identity: None, query: None, told };
         match answer::judge(answer.status, &answer.headers, &told, asked) {
             Judgement::Given(Answer::Refused(generation)) if answer.status == StatusCode::FORBIDDEN => {
@@ -569,7 +569,7 @@ impl<T: Send + Sync + 'static> Reading<T> {
                     return Ok(given(Answer::Refused(generation), told));
                 }
                 told.throttled = true;
-                allowed.told(&told);
+                hop.as_ref().unwrap_or(allowed.granted()).told(&told);
                 let retry_after = told.wait().unwrap_or_default();
                 Ok(given(Answer::Unserved(Cause::RateLimited { retry_after }), told))
             }

@@ -64,11 +64,6 @@ impl Trail {
         self.keeps_credentials
     }
 
-    /// Whether an answer has led on.
-    pub(crate) fn is_redirected(&self) -> bool {
-        self.visited.len() > 1
-    }
-
     /// Whether another host answers than the one that was asked: it is no authority about the resource (R3).
     pub(crate) fn is_elsewhere(&self) -> bool {
         self.visited.first().is_some_and(|start| start.host() != self.url.host())

@@ -19,6 +19,8 @@ use crate::error::{Cause, Phase};
 use crate::machine::Monotonic;
 use crate::transport::{Network, Tls};
 
+/// How often a step of a redirect says that it still waits for its permission.
+const QUEUED: Duration = Duration::from_secs(1);
 /// How much of a redirect's body is read to keep its connection.
 const DRAINED: usize = 64 << 10;
 
@@ -70,11 +72,14 @@ impl Requester {
         Wanted { requester: self.clone(), origin: url.origin(), before, stage: Stage::Credential }
     }
 
-    /// Sends one request, and follows where it is redirected.
+    /// Sends one request, and follows where it is redirected. Each step of the way is a request of its own, with its own
+    /// permission (R8).
     pub(super) async fn send(&self, allowed: &Allowed, ask: Ask) -> Result<Sent, Unsent> {
         let Ask { url, headers, validator, connection, progress } = ask;
         let mut trail = Trail::new(url);
+        let mut hop: Option<Granted> = None;
         loop {
+            let granted = hop.as_ref().unwrap_or(&allowed.granted);
             let mut all = HeaderMap::clone(&self.headers);
             if !headers.is_empty() {
                 all.extend(headers.clone());
@@ -89,19 +94,51 @@ impl Requester {
             request.headers = all;
             request.connection = connection;
             request.progress = progress.clone();
-            let on_the_way =
-                OnTheWay { granted: (!trail.is_redirected()).then_some(&allowed.granted), progress: &progress };
+            let on_the_way = OnTheWay { granted: Some(granted), progress: &progress };
             let mut answer = self.agent.exchange.send(request).await.map_err(Unsent::Failed)?;
             on_the_way.arrived();
             let told = Told::of(answer.status, &answer.headers, self.env().wall());
             allowed.heard(self.env().instant(), &told);
-            if !trail.is_elsewhere() {
-                allowed.granted.told(&told);
-            }
+            granted.told(&told);
             if !trail.follow(answer.status, &answer.headers).map_err(|e| Unsent::Misdirected(e.cause()))? {
-                return Ok(Sent { answer, told, trail, validated });
+                return Ok(Sent { answer, told, trail, hop, validated });
             }
             drain(&mut answer, self.env(), &progress, COURTESY).await;
+            drop(answer);
+            // First: who waits for a place must not keep one.
+            granted.ended();
+            hop = Some(self.hop(allowed, &trail, &progress).await?);
+        }
+    }
+
+    /// The permission for the next step of the way. Of another origin it is asked without the credential, as the request
+    /// will be sent; whether it wants none for now is what the attempt comes to.
+    async fn hop(&self, allowed: &Allowed, trail: &Trail, progress: &Progress) -> Result<Granted, Unsent> {
+        let budget = match trail.keeps_credentials() {
+            true => allowed.budget.clone(),
+            false => self.agent.budgets.of(&trail.url().origin(), None, None),
+        };
+        let mut permit = budget.want();
+        loop {
+            // The bound of the phase is on the service, not on how many of ours wait for it.
+            progress.begins(Phase::FirstByte);
+            let again = self.env().instant() + QUEUED;
+            tokio::select! {
+                biased;
+                step = permit.next() => return match step {
+                    Step::Granted(granted) => {
+                        progress.begins(Phase::FirstByte);
+                        Ok(granted)
+                    }
+                    Step::Held(until) if budget.is_forbidden() => {
+                        let retry_after = until.since(self.env().instant());
+                        Err(Unsent::Misdirected(Cause::RateLimited { retry_after }))
+                    }
+                    // It is slow: each look that began anew would get no farther.
+                    Step::Held(_) => continue,
+                },
+                () = self.env().sleep_until(Some(again)) => {}
+            }
         }
     }
 }
@@ -164,6 +201,8 @@ pub(super) struct Sent {
     pub(super) told: Told,
     /// The way to where it came from.
     pub(super) trail: Trail,
+    /// The permission of its last step, if it was redirected.
+    pub(super) hop: Option<Granted>,
     /// Whether the service was asked to compare.
     pub(super) validated: bool,
 }
@@ -171,6 +210,7 @@ pub(super) struct Sent {
 /// Why there is no answer.
 pub(super) enum Unsent {
     Failed(Failure),
+    /// It was redirected to where nothing is sent, or not now.
     Misdirected(Cause),
 }
 
@@ -213,6 +253,11 @@ impl Allowed {
                 later
             });
         }
+    }
+
+    /// The permission of the first step.
+    pub(super) fn granted(&self) -> &Granted {
+        &self.granted
     }
 
     /// Tells the budget what only the body said.

@@ -167,11 +167,11 @@ async fn a_permit_dropped_after_its_grant_gives_the_place_back() {
     let budgets = Budgets::new(testing::env(1), Limits { in_flight: 1, ..Limits::default() });
     let budget = of(&budgets, "t");
     let (unused, mut next) = (budget.want(), budget.want());
-    assert!(timeout(SECOND * 20, next.next()).await.is_err(), "one may be under way");
+    assert!(timeout(SECOND * 10, next.next()).await.is_err(), "one may be under way");
     drop(unused);
     let taken = granted(&mut next).await;
     let mut last = budget.want();
-    assert!(timeout(SECOND * 20, last.next()).await.is_err());
+    assert!(timeout(SECOND * 10, last.next()).await.is_err());
     drop(taken);
     assert!(timeout(SECOND * 20, granted(&mut last)).await.is_ok());
 }

@@ -166,7 +166,7 @@ proptest! {
         world.accidents = 0;
         let before = world.served.clone();
         let turns = u32::try_from(waiters).unwrap_or(u32::MAX);
-        let bound = longest + RECHECK + (most + world.latency * 2) * turns * 2;
+        let bound = longest + OCCUPIES + (most + world.latency * 2) * turns * 2;
         world.run(SECOND * 120 + bound, |world| world.served.iter().zip(&before).all(|(now, then)| now > then));
         prop_assert!(world.served.iter().zip(&before).all(|(now, then)| now > then), "{:?} {before:?}", world.served);
     }

@@ -42,9 +42,8 @@ pub(super) struct Rig {
 
 impl Rig {
     pub(super) fn new(limits: Limits, seed: u64) -> Self {
-        let now = Now { instant: Monotonic::ZERO, wall: Wall::default(), draw: 0 };
         Self {
-            pacing: Pacing::new(limits, now),
+            pacing: Pacing::new(limits),
             time: Duration::ZERO,
             draws: StdRng::seed_from_u64(seed),
             granted: Vec::new(),
@@ -89,7 +88,9 @@ impl Rig {
             }
             self.granted.push((self.time, *ticket));
         }
-        assert!(self.under_way.len() <= self.limits.in_flight.max(1), "too many under way");
+        let recent = self.granted.iter().rev().take_while(|(at, _)| self.time - *at < OCCUPIES);
+        let recent: BTreeSet<_> = recent.filter(|(_, ticket)| self.under_way.contains(ticket)).collect();
+        assert!(recent.len() <= self.limits.in_flight.max(1), "too many under way");
         assert_eq!(self.pacing.first(), self.waiting.front().copied());
         match self.pacing.deadline() {
             None => assert!(self.waiting.is_empty(), "a timer is armed while somebody waits (R7)"),

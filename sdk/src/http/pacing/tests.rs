@@ -405,10 +405,25 @@ fn no_more_are_under_way_than_the_bound_and_an_end_makes_room() {
     for number in 0..4 {
         rig.tell(Event::Wanted(ticket(number)));
     }
-    assert_eq!(rig.pass(SECOND * 60), [ticket(1)], "two are under way");
+    assert_eq!(rig.pass(SECOND * 14), [ticket(1)], "two are under way");
     rig.tell(Event::Told(ticket(0), Told::default()));
-    assert_eq!(rig.pass(SECOND), [], "an answer's head is not its end");
+    assert_eq!(rig.pass(MS * 900), [], "an answer's head is not its end");
     assert_eq!(rig.tell(Event::Ended(ticket(0))), [ticket(2)]);
+}
+
+/// R7: those that never end keep nobody from a place for longer than that.
+#[test]
+fn r7_what_has_been_under_way_for_long_takes_no_place() {
+    let mut rig = Rig::new(limits(MS * 10, 2, SECOND * 60), 7);
+    for number in 0..6 {
+        rig.tell(Event::Wanted(ticket(number)));
+    }
+    rig.pass(OCCUPIES - MS);
+    assert_eq!(rig.granted.len(), 2);
+    rig.pass(SECOND);
+    assert_eq!(rig.granted[2..], [(OCCUPIES, ticket(2)), (OCCUPIES + MS * 10, ticket(3))]);
+    rig.pass(OCCUPIES);
+    assert_eq!(rig.granted.len(), 6);
 }
 
 /// R8: a request that never reached the service takes nothing of its rate, after a refusal and in a window that is nearly

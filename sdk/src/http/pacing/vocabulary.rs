@@ -22,7 +22,8 @@ pub struct Limits {
     /// The least time between two requests of one budget, however many share it, as long as the service says
     /// nothing else. Default 200 ms: five a second.
     pub spacing: Duration,
-    /// How many requests may be under way at once, streams and long polls included. Default 64.
+    /// How many requests may be under way at once. An open stream counts until its head has come, and a request that has
+    /// been under way for 15 s, such as a long poll, counts no more. Default 64.
     pub in_flight: usize,
     /// The longest time between two requests after refusals for the rate that name no time. Default 60 s.
     pub most_spacing: Duration,
