@@ -151,7 +151,9 @@ impl Dialing {
                     }
                     let hellos = self.websocket.hellos();
                     for hello in hellos {
-                        socket.send(hello.to_string());
+                        // It may prove who says it.
+                        let [a, b, c, d, ..] = self.env.draw().to_be_bytes();
+                        socket.send_first(hello, [a, b, c, d]);
                     }
                     let unanswered = !hellos.is_empty() && !self.websocket.confirms();
                     self.live = Some(Live { socket, writing: false, unanswered });
