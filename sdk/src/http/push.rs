@@ -31,6 +31,8 @@ pub use events::Events;
 pub use link::Link;
 pub use websocket::WebSocket;
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
 use bytes::Bytes;
 use url::Url;
 
@@ -122,6 +124,11 @@ fn address(text: &str, schemes: &[&str], expected: &str) -> Result<Url, Error> {
     }
     url.set_fragment(None);
     Ok(url)
+}
+
+/// Runs the caller's code. What it panics on says nothing, and ends no read (R1, R3).
+fn guarded<R>(code: impl FnOnce() -> R) -> Option<R> {
+    catch_unwind(AssertUnwindSafe(code)).ok()
 }
 
 /// What a stream tells.

@@ -7,7 +7,7 @@ use ::http::HeaderValue;
 use bytes::Bytes;
 use url::Url;
 
-use super::{Kind, Push, address};
+use super::{Kind, Push, address, guarded};
 use crate::connection::Endpoint;
 use crate::error::Error;
 
@@ -106,13 +106,17 @@ impl WebSocket {
     }
 
     pub(super) fn is_confirmation(&self, text: &str) -> bool {
-        self.confirmed_by.as_ref().is_some_and(|confirms| confirms(text))
+        self.confirmed_by.as_ref().is_some_and(|confirms| guarded(|| confirms(text)).unwrap_or(false))
     }
 
     /// What a message says: a value, nothing, or without [`values`](Self::values) that something may have changed.
     pub(super) fn said(&self, text: &str) -> Said {
         match &self.values {
-            Some(values) => values(text).map_or(Said::Nothing, Said::Value),
+            Some(values) => match guarded(|| values(text)) {
+                Some(said) => said.map_or(Said::Nothing, Said::Value),
+                // There was something that is not understood.
+                None => Said::Hint,
+            },
             None => Said::Hint,
         }
     }
