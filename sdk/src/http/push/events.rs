@@ -53,7 +53,8 @@ impl Events {
 
     /// The data of an event is the new value as a whole, as the read itself would answer it. Default: it is not looked at.
     ///
-    /// It is shown at once, unless it is older than what is shown, and looked after all the same.
+    /// Events come late and twice. So the value is shown at once only where its [marks](crate::http::Read::marks) prove
+    /// that it is later than what is shown: a higher version, or a higher attempt. Any other one is a reason to look (R4).
     pub fn values(mut self) -> Self {
         self.values = true;
         self

@@ -54,8 +54,9 @@ impl WebSocket {
     /// Takes the new value as a whole, as the read itself would answer it, out of a text message. `None`: the message says
     /// nothing of the value. Default: every message is a reason to look.
     ///
-    /// The value is shown at once, unless it is older than what is shown, and looked after all the same. A binary message
-    /// is a reason to look.
+    /// Messages come late and twice. So the value is shown at once only where its [marks](crate::http::Read::marks) prove
+    /// that it is later than what is shown: a higher version, or a higher attempt. Any other one is a reason to look (R4),
+    /// as is a binary message, and one on which this code panics.
     pub fn values(mut self, values: impl Fn(&str) -> Option<Bytes> + Send + Sync + 'static) -> Self {
         self.values = Some(Arc::new(values));
         self
