@@ -15,7 +15,7 @@ use url::Url;
 
 use super::link::{Action, Config, Event, Link};
 use super::websocket::{Said, WebSocket};
-use super::{Happening, as_http};
+use super::{Happening, as_http, backoff};
 use crate::connection::close::CloseMeaning;
 use crate::connection::liveness;
 use crate::credential::{Held, Refusals, Scope, Unheld, Verdict};
@@ -64,7 +64,7 @@ enum Step {
 impl Dialing {
     pub(super) fn new(websocket: WebSocket, url: Url, requester: Requester) -> Self {
         let env = requester.env().clone();
-        let config = Config { confirms: websocket.confirms(), ..Config::default() };
+        let config = Config { confirms: websocket.confirms(), backoff: backoff(), ..Config::default() };
         Self {
             websocket,
             url,

@@ -10,7 +10,7 @@ use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use url::Url;
 
-use super::{Happening, Kind, Push, address};
+use super::{Happening, Kind, Push, address, backoff};
 use crate::connection::Endpoint;
 use crate::env::{Alarm, Env};
 use crate::error::{Cause, Error};
@@ -157,7 +157,7 @@ impl Following {
     fn open(&self) -> Stage {
         let stream = EventStream::new(self.url.clone());
         let stream = if self.events.replays { stream } else { stream.without_replay() };
-        let settings = feed::Settings { quiet: self.events.quiet, ..feed::Settings::default() };
+        let settings = feed::Settings { quiet: self.events.quiet, backoff: backoff(), ..feed::Settings::default() };
         let feed = Feed::events(self.fetch.clone(), stream, settings, self.env.clone());
         let state = feed.state();
         Stage::Open(feed, state)
