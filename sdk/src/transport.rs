@@ -2,6 +2,8 @@
 
 #[cfg(feature = "client")]
 mod dial;
+#[cfg(feature = "client")]
+mod handshake;
 mod limits;
 mod meter;
 #[cfg(feature = "client")]

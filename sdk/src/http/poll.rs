@@ -36,7 +36,7 @@
 //! |---|---|
 //! | attached | looks at once; the interval is then the slow one; what is pushed counts once a look that started later has confirmed (R5, FC-17) |
 //! | hint | one look, however many hints (at most one for each shortest interval) |
-//! | pushed, counting and not older | fresh at once; an answer under way counts no more (FC-88) |
+//! | pushed, counting and by its marks later | fresh at once; an answer under way counts no more (FC-88) |
 //! | pushed otherwise | as a hint |
 //! | detached | looks again soon, and at the whole value if its connection ended: the service may have restarted (FC-21); fresh stays fresh, and the interval is again that of the pace |
 //! | woke | looks at once on a fresh connection, one under way is abandoned; a `Retry-After` is kept (R7) |

@@ -426,17 +426,20 @@ impl<T: Send + Sync + 'static> Poller<T> {
                     self.ended |= matches!(shown, Shown::Ended(_));
                     let mut value = None;
                     if let Shown::Fresh { take, .. } = shown {
-                        value = self.taken.take().filter(|_| take);
+                        value = if take { self.taken.take() } else { None };
                         if let Some(identity) = self.learned.take() {
                             self.shown = identity;
                         }
                     }
-                    self.publisher.show(shown, value, &self.env);
+                    // Whatever it replaces is dropped there, after it was replaced.
+                    contained(|| self.publisher.show(shown, value, &self.env));
                 }
             }
         }
         // What the machine did not take is not shown later.
-        (self.taken, self.learned) = (None, None);
+        self.learned = None;
+        let unused = self.taken.take();
+        contained(|| drop(unused));
     }
 
     fn send(&mut self, validate: bool, connection: Connection) {
@@ -635,6 +638,13 @@ fn guarded<R>(code: impl FnOnce() -> Result<R, Answer>) -> Result<R, Answer> {
         let detail = "expected a value, the decoder panicked".into();
         Err(Answer::Unserved(Cause::Undecodable { detail }))
     })
+}
+
+/// Runs what drops a value: that is the caller's code, too, and its panic no end of the read (R1, R3).
+fn contained(code: impl FnOnce()) {
+    if catch_unwind(AssertUnwindSafe(code)).is_err() {
+        tracing::debug!("the drop of a value panicked");
+    }
 }
 
 impl<T: Send + Sync + 'static> Reader<T> {

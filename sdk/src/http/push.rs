@@ -31,12 +31,16 @@ pub use events::Events;
 pub use link::Link;
 pub use websocket::WebSocket;
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
+
 use bytes::Bytes;
 use url::Url;
 
 use self::driver::Dialing;
 use self::events::Following;
 use super::requester::Requester;
+use crate::connection::Backoff;
 use crate::error::{Cause, Error};
 
 /// A stream of a service that says when something changes. Cloning is cheap.
@@ -122,6 +126,17 @@ fn address(text: &str, schemes: &[&str], expected: &str) -> Result<Url, Error> {
     }
     url.set_fragment(None);
     Ok(url)
+}
+
+/// How long a stream that is down, or does not prove healthy, stays away (R8): an outage's twentieth, up to 30 s. The read
+/// beside it is polled meanwhile, so a stream that ends as often as it begins is worth no more than that (FC-49).
+fn backoff() -> Backoff {
+    Backoff { most_cap: Duration::from_secs(30), ..Backoff::default() }
+}
+
+/// Runs the caller's code. What it panics on says nothing, and ends no read (R1, R3).
+fn guarded<R>(code: impl FnOnce() -> R) -> Option<R> {
+    catch_unwind(AssertUnwindSafe(code)).ok()
 }
 
 /// What a stream tells.

@@ -4,12 +4,10 @@
 use std::sync::Arc;
 
 use ::http::{HeaderMap, Response};
-use tokio_tungstenite::client_async_with_config;
-use tokio_tungstenite::tungstenite::error::ProtocolError;
-use tokio_tungstenite::tungstenite::{self, handshake};
+use tokio_tungstenite::tungstenite::handshake::client::Request;
 use url::Url;
 
-use super::limits::config;
+use super::handshake::{Unshaken, shake};
 use super::meter::Metered;
 use super::network::{Io, Network};
 use super::tls::Tls;
@@ -40,7 +38,7 @@ pub(crate) async fn upgrade(
     tls: Option<Tls>,
     url: &Url,
     address: &str,
-    request: handshake::client::Request,
+    request: Request,
     mut begins: impl FnMut(Phase),
 ) -> Result<Upgraded, NoUpgrade> {
     let failed = |e: &dyn std::fmt::Display| Cause::Unreachable { detail: format!("{address}: {e}").into() };
@@ -53,12 +51,10 @@ pub(crate) async fn upgrade(
         io = Box::new(stream);
     }
     begins(Phase::Upgrade);
-    match client_async_with_config(request, Metered::new(io), Some(config())).await {
-        Ok((stream, response)) => Ok(Upgraded { socket: Socket::new(stream), headers: response.headers().clone() }),
-        Err(tungstenite::Error::Http(response)) => Err(NoUpgrade::Answered(response)),
-        Err(tungstenite::Error::Protocol(ProtocolError::HandshakeIncomplete)) => {
-            Err(NoUpgrade::Broken(Cause::Dropped { code: None }))
-        }
-        Err(e) => Err(NoUpgrade::Broken(failed(&e))),
+    match shake(&request, Metered::new(io)).await {
+        Ok((stream, headers)) => Ok(Upgraded { socket: Socket::new(stream), headers }),
+        Err(Unshaken::Answered(response)) => Err(NoUpgrade::Answered(response)),
+        Err(Unshaken::Dropped) => Err(NoUpgrade::Broken(Cause::Dropped { code: None })),
+        Err(Unshaken::Broken(e)) => Err(NoUpgrade::Broken(failed(&e))),
     }
 }

@@ -6,9 +6,10 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use futures::{Sink, Stream};
+use tokio::io::AsyncWrite as _;
 use tokio_tungstenite::WebSocketStream;
-use tokio_tungstenite::tungstenite::protocol::frame::CloseFrame;
-use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::{CloseCode, Data, OpCode};
+use tokio_tungstenite::tungstenite::protocol::frame::{CloseFrame, FrameHeader};
 use tokio_tungstenite::tungstenite::{self, Message, Utf8Bytes};
 
 use super::meter::{Metered, Moved};
@@ -53,6 +54,8 @@ impl Received {
 /// An upgraded connection, on either side.
 pub(crate) struct Socket<S> {
     stream: WebSocketStream<Metered<S>>,
+    /// A frame in bytes of our own that is written before everything else, and how much of it was.
+    first: (Vec<u8>, usize),
     queue: VecDeque<Message>,
     unflushed: bool,
     /// Why nothing more can be written. What the peer said before that is still read: its close code most of all.
@@ -66,12 +69,32 @@ where
     S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin,
 {
     pub(crate) fn new(stream: WebSocketStream<Metered<S>>) -> Self {
-        Self { stream, queue: VecDeque::new(), unflushed: false, broken: None, moved: Moved::default() }
+        Self {
+            stream,
+            first: (Vec::new(), 0),
+            queue: VecDeque::new(),
+            unflushed: false,
+            broken: None,
+            moved: Moved::default(),
+        }
     }
 
     /// Queues a text frame; [`next`](Self::next) hands it to the transport.
     pub(crate) fn send(&mut self, text: String) {
         self.queue.push_back(Message::text(text));
+    }
+
+    /// Has a text frame written before everything else. What proves who we are may be said so: tungstenite writes what it
+    /// sends to its log at the level of traces, and does not see this one.
+    ///
+    /// To be called before [`next`](Self::next) is.
+    #[cfg(feature = "http")]
+    pub(crate) fn send_first(&mut self, text: &str, mask: [u8; 4]) {
+        let header = FrameHeader { opcode: OpCode::Data(Data::Text), mask: Some(mask), ..FrameHeader::default() };
+        let length = text.len() as u64;
+        // Writing to memory does not fail.
+        let _written = header.format(length, &mut self.first.0);
+        self.first.0.extend(text.bytes().zip(mask.iter().cycle()).map(|(byte, mask)| byte ^ mask));
     }
 
     /// Queues a ping of that number (RFC 6455, 5.5.2).
@@ -88,7 +111,11 @@ where
 
     /// Whether frames wait for the transport.
     pub(crate) fn is_writing(&self) -> bool {
-        self.unflushed || !self.queue.is_empty()
+        self.unflushed || !self.queue.is_empty() || self.is_beginning()
+    }
+
+    fn is_beginning(&self) -> bool {
+        self.first.1 < self.first.0.len()
     }
 
     /// Writes what is queued and reads the next frame, whichever is possible first.
@@ -118,6 +145,10 @@ where
                 Err(e) => self.broken = Some(e),
             }
         }
+        if self.broken.is_none() && self.is_beginning() {
+            // A ping that is read is answered by itself, and must not be answered in the middle of this frame.
+            return Poll::Pending;
+        }
         let read = Pin::new(&mut self.stream).poll_next(cx);
         if let (Some(e), Poll::Pending | Poll::Ready(None | Some(Err(_)))) = (&self.broken, &read) {
             return Poll::Ready(ended(e));
@@ -140,6 +171,15 @@ where
     }
 
     fn poll_write(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), tungstenite::Error>> {
+        while let Some(rest) = self.first.0.get(self.first.1..).filter(|rest| !rest.is_empty()) {
+            let n = ready!(Pin::new(self.stream.get_mut()).poll_write(cx, rest)).map_err(tungstenite::Error::Io)?;
+            if n == 0 {
+                return Poll::Ready(Err(tungstenite::Error::Io(std::io::ErrorKind::WriteZero.into())));
+            }
+            self.first.1 += n;
+            self.unflushed = true;
+        }
+        self.first = (Vec::new(), 0);
         while !self.queue.is_empty() {
             ready!(Pin::new(&mut self.stream).poll_ready(cx))?;
             if let Some(message) = self.queue.pop_front() {

@@ -14,7 +14,6 @@ use std::time::Duration;
 
 use self::absence::Absence;
 use self::face::Face;
-use self::order::Place;
 use super::vocabulary::{Action, Event, Marks, Settings};
 use crate::error::{Cause, Phase};
 use crate::http::exchange::Connection;
@@ -376,11 +375,14 @@ impl Machine {
             Stream::Down => false,
             Stream::Up { confirmed, .. } => confirmed,
         };
-        let next =
-            self.held.zip(marks).filter(|_| counts).map(|(held, marks)| (marks, order::place(held.marks, marks)));
+        let next = self
+            .held
+            .zip(marks)
+            .filter(|_| counts)
+            .map(|(held, marks)| (marks, order::is_pushed_next(held.marks, marks)));
         match next {
-            Some((marks, Place::Next { changed })) => {
-                self.hold_value(now, marks, changed, true);
+            Some((marks, true)) => {
+                self.hold_value(now, marks, true, true);
                 self.count += 1;
                 self.outage = None;
                 self.absence = Absence::default();
@@ -390,8 +392,8 @@ impl Machine {
                     flight.overtaken = true;
                 }
             }
-            // An event may come late. What the service answers decides.
-            Some((_, Place::Before | Place::Reopens { .. })) | None => self.urge(now, now.instant, out),
+            // An event may come late, or twice. Where the value does not prove its place, what the service answers decides.
+            Some((_, false)) | None => self.urge(now, now.instant, out),
         }
     }
 

@@ -15,7 +15,7 @@ use url::Url;
 
 use super::link::{Action, Config, Event, Link};
 use super::websocket::{Said, WebSocket};
-use super::{Happening, as_http};
+use super::{Happening, as_http, backoff};
 use crate::connection::close::CloseMeaning;
 use crate::connection::liveness;
 use crate::credential::{Held, Refusals, Scope, Unheld, Verdict};
@@ -64,7 +64,7 @@ enum Step {
 impl Dialing {
     pub(super) fn new(websocket: WebSocket, url: Url, requester: Requester) -> Self {
         let env = requester.env().clone();
-        let config = Config { confirms: websocket.confirms(), ..Config::default() };
+        let config = Config { confirms: websocket.confirms(), backoff: backoff(), ..Config::default() };
         Self {
             websocket,
             url,
@@ -151,7 +151,9 @@ impl Dialing {
                     }
                     let hellos = self.websocket.hellos();
                     for hello in hellos {
-                        socket.send(hello.to_string());
+                        // It may prove who says it.
+                        let [a, b, c, d, ..] = self.env.draw().to_be_bytes();
+                        socket.send_first(hello, [a, b, c, d]);
                     }
                     let unanswered = !hellos.is_empty() && !self.websocket.confirms();
                     self.live = Some(Live { socket, writing: false, unanswered });

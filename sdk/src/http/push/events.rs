@@ -10,7 +10,7 @@ use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use url::Url;
 
-use super::{Happening, Kind, Push, address};
+use super::{Happening, Kind, Push, address, backoff};
 use crate::connection::Endpoint;
 use crate::env::{Alarm, Env};
 use crate::error::{Cause, Error};
@@ -53,7 +53,8 @@ impl Events {
 
     /// The data of an event is the new value as a whole, as the read itself would answer it. Default: it is not looked at.
     ///
-    /// It is shown at once, unless it is older than what is shown, and looked after all the same.
+    /// Events come late and twice. So the value is shown at once only where its [marks](crate::http::Read::marks) prove
+    /// that it is later than what is shown: a higher version, or a higher attempt. Any other one is a reason to look (R4).
     pub fn values(mut self) -> Self {
         self.values = true;
         self
@@ -156,7 +157,7 @@ impl Following {
     fn open(&self) -> Stage {
         let stream = EventStream::new(self.url.clone());
         let stream = if self.events.replays { stream } else { stream.without_replay() };
-        let settings = feed::Settings { quiet: self.events.quiet, ..feed::Settings::default() };
+        let settings = feed::Settings { quiet: self.events.quiet, backoff: backoff(), ..feed::Settings::default() };
         let feed = Feed::events(self.fetch.clone(), stream, settings, self.env.clone());
         let state = feed.state();
         Stage::Open(feed, state)

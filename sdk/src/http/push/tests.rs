@@ -20,7 +20,8 @@ use tokio_tungstenite::{WebSocketStream, accept_hdr_async};
 use ::http::HeaderMap;
 
 use super::*;
-use crate::http::{Agent, Get};
+use crate::http::poll::Marks;
+use crate::http::{Agent, Get, Read};
 use crate::testing::{Listener, Net, Reply, Script, SimulatedExchange, env};
 use crate::transport::Io;
 use crate::{Observable, Reading};
@@ -78,6 +79,11 @@ async fn shows(read: &Observable<Value>, n: u64, within: Duration) -> Duration {
     };
     timeout(within, shown).await.unwrap_or_else(|_| panic!("{n} is not shown within {within:?}"));
     since.elapsed()
+}
+
+/// A read whose number is the version of its value.
+fn versioned(get: Get) -> Read<Value> {
+    get.json().marks(|run: &Value| Marks { version: run["n"].as_u64(), ..Marks::default() })
 }
 
 type Peer = WebSocketStream<Box<dyn Io>>;

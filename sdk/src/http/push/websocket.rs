@@ -7,7 +7,7 @@ use ::http::HeaderValue;
 use bytes::Bytes;
 use url::Url;
 
-use super::{Kind, Push, address};
+use super::{Kind, Push, address, guarded};
 use crate::connection::Endpoint;
 use crate::error::Error;
 
@@ -54,8 +54,9 @@ impl WebSocket {
     /// Takes the new value as a whole, as the read itself would answer it, out of a text message. `None`: the message says
     /// nothing of the value. Default: every message is a reason to look.
     ///
-    /// The value is shown at once, unless it is older than what is shown, and looked after all the same. A binary message
-    /// is a reason to look.
+    /// Messages come late and twice. So the value is shown at once only where its [marks](crate::http::Read::marks) prove
+    /// that it is later than what is shown: a higher version, or a higher attempt. Any other one is a reason to look (R4),
+    /// as is a binary message, and one on which this code panics.
     pub fn values(mut self, values: impl Fn(&str) -> Option<Bytes> + Send + Sync + 'static) -> Self {
         self.values = Some(Arc::new(values));
         self
@@ -106,13 +107,17 @@ impl WebSocket {
     }
 
     pub(super) fn is_confirmation(&self, text: &str) -> bool {
-        self.confirmed_by.as_ref().is_some_and(|confirms| confirms(text))
+        self.confirmed_by.as_ref().is_some_and(|confirms| guarded(|| confirms(text)).unwrap_or(false))
     }
 
     /// What a message says: a value, nothing, or without [`values`](Self::values) that something may have changed.
     pub(super) fn said(&self, text: &str) -> Said {
         match &self.values {
-            Some(values) => values(text).map_or(Said::Nothing, Said::Value),
+            Some(values) => match guarded(|| values(text)) {
+                Some(said) => said.map_or(Said::Nothing, Said::Value),
+                // There was something that is not understood.
+                None => Said::Hint,
+            },
             None => Said::Hint,
         }
     }

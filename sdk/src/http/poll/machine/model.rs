@@ -162,7 +162,7 @@ impl Model {
             self.flight = self.flight.map(|flight| Request { beside: false, ..flight });
         }
         if let Event::Pushed(Ok(new)) = event {
-            let ordered = self.shown.is_some_and(|old| in_order(old, *new) && !self.reopens(*new));
+            let ordered = self.shown.is_some_and(|old| in_order(old, *new) && proves(old, *new) && !self.reopens(*new));
             return May { take: (self.confirmed && ordered).then_some(*new), ..no };
         }
         let Some(flight) = self.flight else { return no };

@@ -46,6 +46,11 @@ pub(super) fn is_provably_later(floor: Marks, new: Marks) -> bool {
     }
 }
 
+/// Whether a value that nobody asked for comes next: nothing but its marks tells its place (FC-88).
+pub(super) fn is_pushed_next(floor: Marks, new: Marks) -> bool {
+    is_provably_later(floor, new) && matches!(place(floor, new), Place::Next { .. })
+}
+
 /// What is known once `new` is shown after `floor`: what a value leaves unsaid was said before.
 pub(super) fn raise(floor: Option<Marks>, new: Marks) -> Marks {
     let Some(floor) = floor else { return new };

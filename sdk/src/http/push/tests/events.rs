@@ -67,7 +67,7 @@ async fn fc_88_a_value_is_shown_and_an_older_poll_is_not() {
     let site = Site::new();
     let (reply, handle) = stream();
     events(&site, [reply]);
-    let read = site.get().push(Push::events(EVENTS).values()).observe::<Value>().unwrap();
+    let read = versioned(site.get().push(Push::events(EVENTS).values())).observe().unwrap();
     shows(&read, 1, SECOND).await;
     sleep(5 * SECOND).await;
     let run = Arc::clone(&site.run);

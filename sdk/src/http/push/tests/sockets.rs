@@ -92,7 +92,7 @@ async fn a_value_is_taken_out_of_a_message() {
     let site = Site::new();
     let mut listener = site.sockets.listen(HOST);
     let push = Push::websocket(WS).values(|text| Some(Bytes::from(text.strip_prefix("run ")?.to_owned())));
-    let read = site.get().push(push).observe::<Value>().unwrap();
+    let read = versioned(site.get().push(push)).observe().unwrap();
     let (mut peer, _) = accepted(&mut listener).await;
     shows(&read, 1, SECOND).await;
     hold(&mut peer, 5 * SECOND).await;
@@ -101,8 +101,9 @@ async fn a_value_is_taken_out_of_a_message() {
     peer.send(Message::text(r#"run {"n":2}"#)).await.unwrap();
     assert!(shows(&read, 2, SECOND).await < Duration::from_millis(5));
     assert_eq!(site.looks(), looks);
+    site.set(3);
     peer.send(Message::text("run nonsense")).await.unwrap();
-    shows(&read, 1, 2 * SECOND).await;
+    shows(&read, 3, 2 * SECOND).await;
     assert_eq!(site.looks(), looks + 1, "what cannot be read is a hint");
 }
 
@@ -112,7 +113,7 @@ async fn fc_88_an_older_poll_that_arrives_later_is_not_shown() {
     let site = Site::new();
     let mut listener = site.sockets.listen(HOST);
     let push = Push::websocket(WS).values(|text| Some(Bytes::from(text.to_owned())));
-    let read = site.get().push(push).observe::<Value>().unwrap();
+    let read = versioned(site.get().push(push)).observe().unwrap();
     let (mut peer, _) = accepted(&mut listener).await;
     shows(&read, 1, SECOND).await;
     hold(&mut peer, 5 * SECOND).await;

@@ -11,6 +11,11 @@ fn attached(marks: Marks) -> Read {
     read
 }
 
+/// What comes after `running` by its version.
+fn later() -> Marks {
+    over().at_version(2)
+}
+
 fn pushed(marks: Marks) -> Event {
     Event::Pushed(Ok(marks))
 }
@@ -35,28 +40,47 @@ fn fc_17_r5_a_look_that_starts_after_the_attach_decides() {
 /// R5: before that look a pushed value is a hint, afterwards it is shown at once.
 #[test]
 fn r5_what_is_pushed_counts_once_a_later_look_has_confirmed() {
-    let mut read = Read::fresh(Settings::default(), running());
-    assert_eq!(read.on(pushed(over())), [Action::Want], "without a stream");
+    let mut read = Read::fresh(Settings::default(), running().at_version(1));
+    assert_eq!(read.on(pushed(later())), [Action::Want], "without a stream");
     read.permitted();
     read.answer(Answer::Unchanged);
     read.on(Event::Attached);
-    assert!(!read.on(pushed(over())).contains(&fresh(3, true)));
+    assert!(!read.on(pushed(later())).contains(&fresh(3, true)));
     read.look();
     read.answer(Answer::Unchanged);
-    assert_eq!(read.on(pushed(over())), [fresh(4, true)]);
+    assert_eq!(read.on(pushed(later())), [fresh(4, true)]);
     read.on(Event::Detached(dropped()));
-    assert_eq!(publications(&read.on(pushed(over()))), [], "it is down");
+    assert_eq!(publications(&read.on(pushed(over().at_version(3)))), [], "it is down");
     read.on(Event::Attached);
-    assert_eq!(publications(&read.on(pushed(over()))), [], "another one is confirmed anew");
+    assert_eq!(publications(&read.on(pushed(over().at_version(3)))), [], "another one is confirmed anew");
+}
+
+/// FC-88, R4: without marks that prove it, a pushed value may be any former one: it is a hint.
+#[test]
+fn fc_88_r4_a_pushed_value_that_proves_no_place_is_a_hint() {
+    for (shown, event) in [
+        (running(), running()),
+        (running(), over()),
+        (running(), later()),
+        (running().at_version(2), over()),
+        (running().at_version(2), later()),
+        (running().of_attempt(1), over().of_attempt(1)),
+    ] {
+        let mut read = attached(shown);
+        read.pass(2 * SECOND);
+        assert_eq!(read.on(pushed(event)), [Action::Want], "{shown:?} {event:?}");
+    }
+    let mut read = attached(over().of_attempt(1));
+    assert_eq!(read.on(pushed(running().of_attempt(2))), [fresh(3, true)], "a later attempt");
 }
 
 /// FC-88: the answer to a request that was sent before a pushed value is older than that.
 #[test]
 fn fc_88_r4_an_answer_that_was_overtaken_is_asked_for_again() {
     for answer in [Answer::Value(running()), Answer::Unchanged, Answer::Absent, Answer::Nothing, Answer::Gone] {
-        let mut read = attached(running());
+        let mut read = attached(running().at_version(1));
         read.look();
-        assert_eq!(read.on(pushed(over())), [fresh(4, true)]);
+        assert_eq!(read.on(pushed(later())), [fresh(4, true)]);
         let said = read.answer(answer.clone());
         assert_eq!(publications(&said), [], "{answer:?}");
         assert!(scheduled(&said) < SECOND, "{answer:?}");
@@ -74,8 +98,8 @@ fn fc_88_r4_an_answer_that_was_overtaken_is_asked_for_again() {
 /// FC-88: a terminal that was pushed stays, whatever a poll of a lagging replica says.
 #[test]
 fn fc_88_a_pushed_terminal_stays() {
-    let mut read = attached(running().of_attempt(1));
-    assert_eq!(read.on(pushed(over().of_attempt(1))), [fresh(3, true)]);
+    let mut read = attached(running().of_attempt(1).at_version(1));
+    assert_eq!(read.on(pushed(later().of_attempt(1))), [fresh(3, true)]);
     for _ in 0..20 {
         read.look();
         assert!(
@@ -131,16 +155,18 @@ fn r8_hints_coalesce_and_are_bounded() {
 /// R8: a stream that is faster than the requests does not make each of its values one.
 #[test]
 fn r8_a_fast_stream_does_not_multiply_the_looks() {
-    let mut read = attached(running());
+    let mut read = attached(running().at_version(0));
     let begin = read.now;
     let mut looks = 0;
+    let mut version = 0;
     while read.now < begin + 600 * SECOND {
         let said = read.pass(100 * MILLI);
         if said.contains(&Action::Want) {
             read.permitted();
             looks += 1;
         }
-        assert_eq!(publications(&read.on(pushed(running()))).len(), 1);
+        version += 1;
+        assert_eq!(publications(&read.on(pushed(running().at_version(version)))).len(), 1);
         if matches!(read.machine.state, State::Sending(_)) {
             read.pass(50 * MILLI);
             read.answer(Answer::Same);
