@@ -80,7 +80,8 @@ impl Get {
     /// A header of each request. One that holds a secret is better given as a [credential](Self::credential).
     ///
     /// One that frames or routes a request, such as `Host`, `Content-Length`, `Transfer-Encoding`, `Connection` or `Upgrade`, is
-    /// refused when the read is observed.
+    /// refused when the read is observed. To another origin, after a redirect or of a [push](Self::push), none goes along but
+    /// `Accept`, `Accept-Encoding`, `Accept-Language`, `Cache-Control`, `Prefer` and `User-Agent`.
     pub fn header(mut self, name: &str, value: &str) -> Self {
         let name = HeaderName::try_from(name).map_err(|_| Error::invalid("header.name", "the name of a header"));
         let name = name.and_then(|name| {
