@@ -372,6 +372,11 @@ impl Reader for Stretch {
         }
     }
 
+    fn failed(&mut self) {
+        // FC-21: what serves it next may be another life of the service, which counts its tags from 1 again.
+        self.etag = None;
+    }
+
     fn restart(&mut self, out: &mut Out<Bytes>) {
         out.push(FeedItem::Gap { from: Some(Position::Byte(self.delivered)), to: Some(Position::Byte(0)) });
         (self.anchor, self.past, self.delivered, self.digest) = (0, 0, 0, Digest::default());
