@@ -7,7 +7,7 @@ mod decode;
 pub mod exchange;
 pub mod feed;
 mod fetcher;
-mod fields;
+pub(crate) mod fields;
 mod get;
 mod guide;
 mod keepers;

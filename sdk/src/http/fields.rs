@@ -1,7 +1,7 @@
 //! Lists and parameters in header fields, read as leniently as services write them (RFC 9110, 5.6; RFC 9651).
 
-use ::http::HeaderMap;
 use ::http::header::AsHeaderName;
+use ::http::{HeaderMap, HeaderName};
 
 /// One member of a list: `head;key=value;key=value`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,6 +74,33 @@ pub(crate) fn unquoted(text: &str) -> String {
 /// At most `most` characters of `text`, fit to be shown in a cause: what is not printable ASCII becomes `?`.
 pub(crate) fn shown(text: &str, most: usize) -> String {
     text.chars().take(most).map(|c| if c == ' ' || c.is_ascii_graphic() { c } else { '?' }).collect()
+}
+
+/// Whether a header says where a request goes or where it ends, or belongs to one connection (RFC 9110, 7.2, 7.6.1 and 8.6;
+/// RFC 9112, 6): whoever sends the request sets it, nobody else.
+pub(crate) fn is_framing(name: &HeaderName) -> bool {
+    matches!(
+        name.as_str(),
+        "host"
+            | "content-length"
+            | "transfer-encoding"
+            | "connection"
+            | "keep-alive"
+            | "proxy-connection"
+            | "upgrade"
+            | "te"
+            | "trailer"
+            | "http2-settings"
+    )
+}
+
+/// Whether a header decides which part of what an answer has, or is one that this library sets and judges the answer by.
+pub(crate) fn is_own(name: &HeaderName) -> bool {
+    let name = name.as_str();
+    matches!(
+        name,
+        "expect" | "range" | "accept-encoding" | "prefer" | "cookie" | "authorization" | "last-event-id" | "forwarded"
+    ) || ["if-", "proxy-", "sec-", "x-forwarded-", "x-http-method"].iter().any(|prefix| name.starts_with(prefix))
 }
 
 #[cfg(test)]

@@ -15,6 +15,7 @@ use super::answer::{self, Expected};
 use super::decode;
 use super::feed::{self, EventStream, Feed, LogKind};
 use super::fetcher::Fetcher;
+use super::fields::is_framing;
 use super::guide::Guide;
 use super::poll::{Answer, Bounds, Marks, Pace, Settings};
 use super::poller::{self, Parts};
@@ -120,8 +121,19 @@ impl Get {
     }
 
     /// A header of each request. One that holds a secret is better given as a [credential](Self::credential).
+    ///
+    /// One that frames or routes a request, such as `Host`, `Content-Length`, `Transfer-Encoding`, `Connection` or `Upgrade`, is
+    /// refused when the read is observed. To another origin, after a redirect or of a [push](Self::push), none goes along but
+    /// `Accept`, `Accept-Encoding`, `Accept-Language`, `Cache-Control`, `Prefer` and `User-Agent`.
     pub fn header(mut self, name: &str, value: &str) -> Self {
         let name = HeaderName::try_from(name).map_err(|_| Error::invalid("header.name", "the name of a header"));
+        let name = name.and_then(|name| {
+            if is_framing(&name) {
+                let expected = format!("none that frames or routes a request, unlike {name}");
+                return Err(Error::invalid("header.name", expected));
+            }
+            Ok(name)
+        });
         let value = HeaderValue::try_from(value)
             .map_err(|_| Error::invalid("header.value", "text without line breaks and control characters"));
         match name.and_then(|name| Ok((name, value?))) {

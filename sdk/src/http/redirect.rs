@@ -5,7 +5,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use ::http::header::{AUTHORIZATION, COOKIE, LOCATION, PROXY_AUTHORIZATION};
+use ::http::header::LOCATION;
 use ::http::{HeaderMap, HeaderName, StatusCode};
 use url::{Position, Url};
 
@@ -14,9 +14,8 @@ use crate::error::Cause;
 /// How many redirects are followed for one request.
 pub(crate) const MAX_HOPS: usize = 10;
 
-/// What the names of headers contain that hold a secret: a caller may have set one without saying that it is sensitive.
-const SECRET_NAMES: [&str; 9] =
-    ["auth", "cookie", "credential", "key", "passw", "secret", "session", "signature", "token"];
+/// What of a caller's headers goes to another origin. Of any other nobody knows that it holds no secret, whatever its name.
+const HARMLESS: [&str; 6] = ["accept", "accept-encoding", "accept-language", "cache-control", "prefer", "user-agent"];
 
 /// The way of one request from the URL that was asked for to the one that answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,13 +68,12 @@ impl Trail {
         self.visited.first().is_some_and(|start| start.host() != self.url.host())
     }
 
-    /// Removes from a request's headers what may not go along: credentials, whatever is marked as sensitive, and
-    /// whatever has a name like one that holds a secret.
+    /// Removes from a caller's headers what may not go along: after another origin was asked, all but a few harmless ones.
     pub(crate) fn carry(&self, headers: &mut HeaderMap) {
         if self.keeps_credentials {
             return;
         }
-        remove_secrets(headers);
+        keep_harmless(headers);
     }
 
     fn resolve(&self, headers: &HeaderMap) -> Result<Url, Misdirected> {
@@ -145,21 +143,16 @@ impl fmt::Display for Misdirected {
 
 impl std::error::Error for Misdirected {}
 
-/// Removes what may not go to another origin: whatever is marked as sensitive, or has a name like one that holds a secret.
-pub(crate) fn remove_secrets(headers: &mut HeaderMap) {
-    let secret: Vec<HeaderName> = headers
+/// Removes what may not go to another origin: all but a few harmless headers, and of those what is marked as sensitive.
+pub(crate) fn keep_harmless(headers: &mut HeaderMap) {
+    let others: Vec<HeaderName> = headers
         .iter()
-        .filter(|(name, value)| value.is_sensitive() || is_secret(name))
+        .filter(|(name, value)| value.is_sensitive() || !HARMLESS.contains(&name.as_str()))
         .map(|(name, _)| name.clone())
         .collect();
-    for name in secret {
+    for name in others {
         headers.remove(name);
     }
-}
-
-fn is_secret(name: &HeaderName) -> bool {
-    let known = [AUTHORIZATION, COOKIE, PROXY_AUTHORIZATION];
-    known.contains(name) || SECRET_NAMES.iter().any(|part| name.as_str().contains(part))
 }
 
 /// Whether the same request would be sent: a fragment is not.

@@ -45,10 +45,10 @@ impl Requester {
         &self.agent.env
     }
 
-    /// The same for another origin: without the credential, and without headers that look like one.
+    /// The same for another origin: without the credential, and of the caller's headers only with the harmless ones.
     pub(super) fn without_secrets(&self) -> Self {
         let mut headers = HeaderMap::clone(&self.headers);
-        redirect::remove_secrets(&mut headers);
+        redirect::keep_harmless(&mut headers);
         Self { agent: Arc::clone(&self.agent), keeper: Keeper::none(self.env().clone()), headers: Arc::new(headers) }
     }
 
@@ -81,6 +81,8 @@ impl Requester {
         loop {
             let granted = hop.as_ref().unwrap_or(&allowed.granted);
             let mut all = HeaderMap::clone(&self.headers);
+            trail.carry(&mut all);
+            // Those of this library say which part of what is asked for: a log by range is one at its store, too.
             if !headers.is_empty() {
                 all.extend(headers.clone());
             }
@@ -89,7 +91,6 @@ impl Requester {
             }
             let generation = allowed.held.generation;
             let validated = validator.as_ref().is_some_and(|v| v.apply(trail.url(), generation, &mut all));
-            trail.carry(&mut all);
             let mut request = Request::get(trail.url().clone());
             request.headers = all;
             request.connection = connection;

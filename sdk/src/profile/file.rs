@@ -15,6 +15,7 @@ use super::{
     Profile, Question, Reads, Replies, Scheme, Stage, Stream, StreamKind, Submit, Taken, Webhook, When,
 };
 use crate::error::Error;
+use crate::http::fields::{is_framing, is_own};
 use crate::http::poll::{Pace, Settings};
 
 /// Who wrote a file.
@@ -197,6 +198,10 @@ fn reads(mut fields: Fields) -> Result<Reads, Error> {
             return Err(Error::invalid(&path, "no credential: those come from whoever runs the program"));
         }
         let name: HeaderName = name.parse().map_err(|_| Error::invalid(&path, "the name of a header"))?;
+        if is_framing(&name) || is_own(&name) {
+            let expected = "no header that frames or routes a request, or that the library sets itself";
+            return Err(Error::invalid(&path, expected));
+        }
         let value: HeaderValue =
             text(&path, value)?.parse().map_err(|_| Error::invalid(&path, "the value of a header, visible ASCII"))?;
         reads.headers.push((name, value));

@@ -1,6 +1,6 @@
 //! Paths with placeholders: read, they match an address; filled, they make one.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fmt;
 use std::sync::Arc;
 
@@ -10,6 +10,9 @@ use crate::error::Error;
 
 /// All but what RFC 3986, 2.3 calls unreserved: safe in a segment of a path and in a query.
 const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
+/// How many placeholders of several segments one path may have: what they take is searched for.
+const MOST_OPEN: usize = 4;
 
 /// What placeholders stand for: for each name the segments of a path, decoded.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -82,7 +85,8 @@ impl Template {
     /// The template that `text` writes.
     ///
     /// # Errors
-    /// When a placeholder is malformed, or the path does not begin with a slash, a host or `{base:any}`.
+    /// When a placeholder is malformed, when a path has more than four of kind `path` or `any`, or when it does not
+    /// begin with a slash, a host or `{base:any}`.
     pub fn new(text: &str) -> Result<Self, Error> {
         Self::parse(text).map_err(|expected| Error::invalid("template", expected))
     }
@@ -95,7 +99,7 @@ impl Template {
         let (path, query) = rest.split_once('?').unwrap_or((rest, ""));
         let (host, path) = match path.split_once('/') {
             Some((host, path)) if !host.is_empty() && !host.starts_with("{base") && !host.starts_with("{_") => {
-                (host.split('.').rev().map(part).collect::<Result<_, _>>()?, path)
+                (few_open(host.split('.').rev().map(part).collect::<Result<_, _>>()?)?, path)
             }
             _ => (Vec::new(), path),
         };
@@ -190,7 +194,16 @@ impl fmt::Display for Template {
 }
 
 fn segments(path: &str) -> Result<Vec<Part>, String> {
-    path.split('/').filter(|segment| !segment.is_empty()).map(part).collect()
+    few_open(path.split('/').filter(|segment| !segment.is_empty()).map(part).collect::<Result<_, _>>()?)
+}
+
+/// Refuses a pattern that takes long to match: a profile may come from anybody.
+fn few_open(parts: Vec<Part>) -> Result<Vec<Part>, String> {
+    let open = parts.iter().filter(|part| matches!(part, Part::Hole(_, Kind::Path | Kind::Any))).count();
+    if open > MOST_OPEN {
+        return Err(format!("at most {MOST_OPEN} placeholders of kind path or any, not {open}"));
+    }
+    Ok(parts)
 }
 
 /// A whole segment: text or one placeholder.
@@ -250,15 +263,28 @@ fn decode(raw: &str) -> Option<Arc<str>> {
     percent_decode_str(raw).decode_utf8().ok().map(|text| text.as_ref().into())
 }
 
-/// Matches all of `segments`; a placeholder of several takes as many as it can, `any` as few.
+/// Matches all of `segments`: see [`match_from`].
 fn match_parts(parts: &[Part], segments: &[Arc<str>], bound: &mut Bindings) -> Option<()> {
+    match_from(parts, segments, bound, &mut HashSet::new())
+}
+
+/// Matches all of `segments`; a placeholder of several takes as many as it can, `any` as few.
+///
+/// `failed` has how many parts and segments were left where nothing matched, after a placeholder of several: nothing is
+/// tried twice.
+fn match_from(
+    parts: &[Part],
+    segments: &[Arc<str>],
+    bound: &mut Bindings,
+    failed: &mut HashSet<(usize, usize)>,
+) -> Option<()> {
     let Some((first, parts)) = parts.split_first() else {
         return segments.is_empty().then_some(());
     };
     match first {
         Part::Literal(text) => {
             let (segment, rest) = segments.split_first()?;
-            if segment == text { match_parts(parts, rest, bound) } else { None }
+            if segment == text { match_from(parts, rest, bound, failed) } else { None }
         }
         Part::Hole(name, kind) => {
             let lengths: Vec<usize> = match kind {
@@ -272,11 +298,18 @@ fn match_parts(parts: &[Part], segments: &[Arc<str>], bound: &mut Bindings) -> O
                 if *kind == Kind::Number && !taken.iter().all(is_number) {
                     return None;
                 }
-                if match_parts(parts, rest, bound).is_some() {
+                let left = (parts.len(), rest.len());
+                if failed.contains(&left) {
+                    continue;
+                }
+                if match_from(parts, rest, bound, failed).is_some() {
                     if &**name != "_" {
                         bound.bind(Arc::clone(name), taken.to_vec());
                     }
                     return Some(());
+                }
+                if matches!(kind, Kind::Path | Kind::Any) {
+                    failed.insert(left);
                 }
             }
             None
@@ -333,9 +366,17 @@ mod tests {
         assert_eq!(&*Template::new("/{other}").unwrap().fill(&bound).unwrap_err(), "other");
     }
 
+    /// Without remembering what failed, this takes hours.
+    #[test]
+    fn the_most_wildcards_take_no_time() {
+        let wild = format!("{}/{{n}}/end", "/{_:any}".repeat(MOST_OPEN));
+        assert_eq!(matched(&wild, &"/s".repeat(1_000)), None);
+        assert_eq!(matched(&wild, &format!("{}/end", "/s".repeat(300))), Some(vec![("n".into(), "s".into())]));
+    }
+
     #[test]
     fn malformed_templates_are_refused() {
-        for bad in ["", "/", "/a/{b", "/a/x{b}", "/{B}", "/{}", "/{b:digits}", "/a?x={b"] {
+        for bad in ["", "/", "/a/{b", "/a/x{b}", "/{B}", "/{}", "/{b:digits}", "/a?x={b", &"/{_:any}".repeat(5)] {
             assert!(Template::new(bad).unwrap_err().is_invalid(), "{bad}");
         }
     }

@@ -222,6 +222,11 @@ async fn bad_input_is_a_typed_error() {
         ("a b", "v", "header.name"),
         ("a", "v\r\nb: c", "header.value"),
         ("a", "\0", "header.value"),
+        ("Host", "other.example", "header.name: expected none that frames or routes"),
+        ("content-length", "5", "header.name"),
+        ("transfer-encoding", "chunked", "header.name"),
+        ("connection", "close", "header.name"),
+        ("upgrade", "h2c", "header.name"),
     ] {
         let error = world.get("/run").header(name, value).header("b", "c").observe::<Run>().unwrap_err();
         assert!(error.is_invalid() && error.to_string().starts_with(field), "{name}: {error}");

@@ -258,6 +258,7 @@ impl<R: Reader> Machine<R> {
                 Cause::Behind
             }
         };
+        self.reader.failed();
         let since = *self.outage.get_or_insert(now.instant);
         let waits = if cause == Cause::NotYetVisible {
             // Nothing has failed: the log is not there yet.

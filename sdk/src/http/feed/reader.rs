@@ -46,6 +46,9 @@ pub trait Reader: Clone + Eq + Hash + fmt::Debug + Send + 'static {
     /// When it contradicts what was delivered, or cannot be decoded.
     fn end(&mut self, out: &mut Out<Self::Item>) -> Result<Reached, Trouble>;
 
+    /// The request, or its answer, came to nothing: whoever answers the next may know nothing of this one.
+    fn failed(&mut self) {}
+
     /// The log contradicts what was delivered, and did so again: goes on with the log as it is, after a gap.
     fn restart(&mut self, out: &mut Out<Self::Item>);
 

@@ -1,6 +1,6 @@
 //! Logs that are bytes: by range, by a service's own offset, whole, and at the end.
 
-use ::http::header::{CONTENT_LENGTH, CONTENT_RANGE, ETAG, IF_NONE_MATCH, RANGE};
+use ::http::header::{CONTENT_LENGTH, CONTENT_RANGE, ETAG, IF_NONE_MATCH, IF_RANGE, RANGE};
 use ::http::{HeaderName, StatusCode};
 use bytes::Bytes;
 use url::Url;
@@ -37,7 +37,10 @@ pub struct Stretch {
     seen: bool,
     /// Of the last answer that was read to its end.
     etag: Option<String>,
-    /// The service cannot say what it has by range: ask for the whole once.
+    /// The strong tag of the log that what was delivered is part of.
+    tag: Option<String>,
+    /// The service cannot say what it has by range, or has another log there, or the same with another tag: ask
+    /// for the whole, until what was delivered is found at its beginning.
     whole_once: bool,
     answer: Answer,
 }
@@ -117,6 +120,7 @@ impl Stretch {
             total: 0,
             seen: false,
             etag: None,
+            tag: None,
             whole_once: false,
             answer: Answer::new(None),
         }
@@ -136,13 +140,39 @@ impl Stretch {
         if self.answer.length.is_some_and(|length| length < self.past) {
             return Err(Trouble::Contradiction);
         }
-        self.whole_once = false;
         Ok(Then::Read)
+    }
+
+    /// Whether an answer is of another log, or of one that has changed otherwise than by growing at its end: its tag does
+    /// not tell which.
+    fn is_other(&self, head: &Head<'_>) -> bool {
+        match (&self.tag, head.text(ETAG.as_str())) {
+            (Some(tag), Some(other)) => tag != other,
+            (None, _) | (_, None) => false,
+        }
+    }
+
+    /// What was delivered has been found in the answer.
+    fn recognised(&mut self) {
+        self.whole_once = false;
+        if let Some(etag) = &self.answer.etag {
+            self.tag = Some(etag.clone()).filter(|etag| is_strong(etag));
+        }
+    }
+
+    /// Asks for the whole at once, to compare it.
+    fn whole_instead(&mut self) -> Then {
+        self.whole_once = true;
+        Then::Reached(Reached::More)
     }
 
     /// 206 (RFC 9110, 15.3.7).
     fn part(&mut self, head: &Head<'_>) -> Result<Then, Trouble> {
         head.check(Form::Log)?;
+        if self.answer.asked.is_some() && self.is_other(head) {
+            // It does not know `If-Range`. The bytes that are asked for again may look the same in both.
+            return Ok(self.whole_instead());
+        }
         let range = head.text(CONTENT_RANGE.as_str()).and_then(ContentRange::parse);
         let (Some(asked), Some(ContentRange { bytes: Some((first, last)), total })) = (self.answer.asked, range) else {
             return Err(undecodable("content-range: expected bytes first-last/length"));
@@ -167,13 +197,11 @@ impl Stretch {
     /// 416 (RFC 9110, 15.5.17): nothing new, or the log is shorter than what was delivered.
     fn beyond(&mut self, head: &Head<'_>) -> Result<Then, Trouble> {
         match head.text(CONTENT_RANGE.as_str()).and_then(ContentRange::parse) {
+            Some(_) if self.is_other(head) => Ok(self.whole_instead()),
             Some(ContentRange { total: Some(total), .. }) if total == self.past => Ok(Then::Reached(Reached::End)),
             Some(ContentRange { total: Some(total), .. }) if total < self.past => Err(Trouble::Contradiction),
             // It does not say how long the log is, or refuses what it has.
-            Some(_) | None => {
-                self.whole_once = true;
-                Ok(Then::Reached(Reached::More))
-            }
+            Some(_) | None => Ok(self.whole_instead()),
         }
     }
 
@@ -202,6 +230,7 @@ impl Stretch {
         if bytes.is_empty() {
             return;
         }
+        self.recognised();
         self.digest.update(&bytes);
         self.tail.extend_from_slice(&bytes[bytes.len().saturating_sub(OVERLAP)..]);
         self.tail.drain(..self.tail.len().saturating_sub(OVERLAP));
@@ -259,6 +288,10 @@ impl Reader for Stretch {
                 let first = self.past - self.tail.len() as u64;
                 asked = Some(first);
                 ask = ask.header(RANGE, &format!("bytes={first}-"));
+                if let Some(tag) = &self.tag {
+                    // 13.1.5: of a log that is another one now the whole comes, and is compared.
+                    ask = ask.header(IF_RANGE, tag);
+                }
             }
             Means::Range | Means::Whole | Means::AtEnd => {}
         }
@@ -313,6 +346,7 @@ impl Reader for Stretch {
             Known::Digested { left: 1.., .. } => return Err(Trouble::Contradiction),
             Known::Digested { left: 0, .. } | Known::Tail { .. } => {}
         }
+        self.recognised();
         self.etag = self.answer.etag.take();
         match self.answer.then {
             Leads::To(reached) => {
@@ -338,17 +372,27 @@ impl Reader for Stretch {
         }
     }
 
+    fn failed(&mut self) {
+        // FC-21: what serves it next may be another life of the service, which counts its tags from 1 again.
+        self.etag = None;
+    }
+
     fn restart(&mut self, out: &mut Out<Bytes>) {
         out.push(FeedItem::Gap { from: Some(Position::Byte(self.delivered)), to: Some(Position::Byte(0)) });
         (self.anchor, self.past, self.delivered, self.digest) = (0, 0, 0, Digest::default());
         self.tail.clear();
-        self.etag = None;
+        (self.etag, self.tag) = (None, None);
         self.whole_once = false;
     }
 
     fn bytes(&self) -> u64 {
         self.total
     }
+}
+
+/// Whether a tag is a strong one: only that says that bytes are the same (RFC 9110, 8.8.3 and 13.1.5).
+fn is_strong(etag: &str) -> bool {
+    etag.len() >= 2 && etag.starts_with('"') && etag.ends_with('"')
 }
 
 /// The value of `Content-Range` (RFC 9110, 14.4).

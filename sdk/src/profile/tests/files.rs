@@ -257,6 +257,9 @@ fn a_file_says_nothing_of_credentials() {
         ("Accept = \"application/json\"", "Authorization = \"Bearer t0psecret\"", "read.headers.Authorization"),
         ("Accept = \"application/json\"", "PRIVATE-TOKEN = \"t0psecret\"", "read.headers.PRIVATE-TOKEN"),
         ("Accept = \"application/json\"", "Cookie = \"a=t0psecret\"", "read.headers.Cookie"),
+        ("Accept = \"application/json\"", "Host = \"t0psecret.example\"", "read.headers.Host"),
+        ("Accept = \"application/json\"", "Range = \"bytes=t0psecret\"", "read.headers.Range"),
+        ("Accept = \"application/json\"", "If-None-Match = \"t0psecret\"", "read.headers.If-None-Match"),
         ("base = \"/api\"", "base = \"/api\"\nhost = \"t0psecret.example\"", "address[0].host"),
     ] {
         let e = Profile::parse(&WHOLE.replacen(from, to, 1)).expect_err(path);

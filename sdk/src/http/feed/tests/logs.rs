@@ -290,6 +290,32 @@ async fn a_206_is_checked() {
     }
 }
 
+/// R6: a service that does not know `If-Range` and has another log there, which looks the same where it is asked again: its
+/// tag says so, and the whole is compared. A log that has only grown is read on without a gap.
+#[tokio::test(start_paused = true)]
+async fn a_206_with_another_tag_is_compared_as_a_whole() {
+    let same = "waiting for a runner\n".repeat(10);
+    for (begins, gaps) in [("attempt 2\n", 1), ("attempt 1\n", 0)] {
+        let old = format!("attempt 1\n{same}");
+        let new = format!("{begins}{same}done\n");
+        let (first, then) = (old.clone(), new.clone());
+        let fake = Fake::new(move |asked| match asked.n {
+            0 => serve("range", first.as_bytes(), asked).header("etag", "\"a\""),
+            _ => serve("range", then.as_bytes(), asked).header("etag", "\"b\""),
+        });
+        let mut feed = log(&fake, range());
+        assert_eq!(some(&mut feed).await, old);
+        feed.finish();
+        let (bytes, seen, end) = all(&mut feed).await;
+        let rest = if gaps == 0 { "done\n".to_owned() } else { new.clone() };
+        let delivered = (old.len() + rest.len()) as u64;
+        assert_eq!((String::from_utf8_lossy(&bytes), seen.len()), (rest.into(), gaps), "{begins}");
+        assert_eq!(end, FeedEnd::Complete { bytes: delivered, gaps: gaps as u64 }, "{begins}");
+        assert_eq!(fake.asked()[1].header("if-range"), Some("\"a\""));
+        assert_eq!(fake.asked()[2].header("range"), None);
+    }
+}
+
 /// A service that gives less than the overlap at once is still read on.
 #[tokio::test(start_paused = true)]
 async fn small_parts_make_progress() {
