@@ -73,6 +73,7 @@ async fn fc_88_a_value_is_shown_and_an_older_poll_is_not() {
     let run = Arc::clone(&site.run);
     site.ci.on("/run", move |_| Reply::json(json!({ "n": *run.lock().unwrap() })).after(2 * SECOND));
     let looks = site.looks();
+    site.set(10);
     handle.send("data: nonsense\n\n");
     site.ci.until("/run", looks + 1).await;
     site.set(2);
@@ -104,6 +105,29 @@ async fn fc_23_each_reconnect_is_a_look() {
         let took = shows(&read, n as u64, 10 * SECOND).await;
         assert!(took < 3 * SECOND, "{took:?}");
     }
+}
+
+/// FC-23: a stream that ended and is up again before anybody looked is told as such, with the gap.
+#[tokio::test(start_paused = true)]
+async fn fc_23_a_reconnect_that_nobody_saw_is_told() {
+    let site = Site::new();
+    let streams: Vec<_> = (0..2).map(|_| stream()).collect();
+    events(&site, streams.iter().map(|(reply, _)| reply.clone()));
+    let (_, requester, _) = site.get().checked(crate::http::answer::Expected::EventStream).unwrap();
+    let mut push = Push::from(Push::events(EVENTS)).open(&requester, &RUN.parse().unwrap());
+    assert!(matches!(push.next().await, Happening::Attached));
+    streams[0].1.send("data: 1\n\n");
+    assert!(matches!(push.next().await, Happening::Hint));
+    let mut streams = streams.into_iter();
+    streams.next().unwrap().1.cut();
+    site.ci.until("/events", 2).await;
+    sleep(SECOND).await;
+    assert!(matches!(push.next().await, Happening::Detached(_)));
+    assert!(!push.is_attached());
+    assert!(matches!(push.next().await, Happening::Attached));
+    assert!(matches!(push.next().await, Happening::Hint), "what happened in between is not to be had");
+    assert!(push.is_attached());
+    assert!(timeout(10 * SECOND, push.next()).await.is_err());
 }
 
 /// FC-19: the service answers each request with an empty stream at once. No loop of requests, and the read stays right.
@@ -169,10 +193,11 @@ async fn r8_open_streams_hold_no_place_of_the_budget() {
     let limits = Limits { in_flight: 2, ..Limits::default() };
     let agent = Agent::builder().exchange(SimulatedExchange::new(net)).limits(limits).env(env(6)).build().unwrap();
     let reads: Vec<_> = (0..5).map(|_| agent.get(RUN).push(Push::events(EVENTS)).observe::<Value>().unwrap()).collect();
+    // Before a silent stream is asked for anew.
+    timeout(10 * SECOND, ci.until("/events", 5)).await.unwrap();
     for read in &reads {
-        shows(read, 1, 30 * SECOND).await;
+        shows(read, 1, 10 * SECOND).await;
     }
-    ci.until("/events", 5).await;
 }
 
 /// The credential stays with its origin.

@@ -240,6 +240,8 @@ async fn fc_55_retry_after_at_the_upgrade_is_kept_to() {
         (429, &[("retry-after", "20")][..]),
         (503, &[("retry-after", "20")]),
         (403, &[("retry-after", "20")]),
+        // Not for the rate: the budget knows nothing of it.
+        (500, &[("retry-after", "20")]),
         (503, &[("date", "Tue, 25 Nov 2025 00:00:00 GMT"), ("retry-after", "Tue, 25 Nov 2025 00:00:20 GMT")]),
     ] {
         let site = Site::new();

@@ -121,6 +121,7 @@ async fn fc_88_an_older_poll_that_arrives_later_is_not_shown() {
     let run = Arc::clone(&site.run);
     site.ci.on("/run", move |_| Reply::json(json!({ "n": *run.lock().unwrap() })).after(2 * SECOND));
     let looks = site.looks();
+    site.set(10);
     peer.send(Message::text("nonsense")).await.unwrap();
     site.ci.until("/run", looks + 1).await;
     site.set(2);
