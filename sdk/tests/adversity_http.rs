@@ -886,6 +886,7 @@ async fn n04_a_stream_keeps_to_retry_after() {
 #[test]
 fn e02_no_secret_in_any_log() {
     static SEEN: Mutex<Vec<String>> = Mutex::new(Vec::new());
+    static HELLOS: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
     struct Logger;
     impl log::Log for Logger {
         fn enabled(&self, _: &log::Metadata<'_>) -> bool {
@@ -949,6 +950,21 @@ fn e02_no_secret_in_any_log() {
                         }
                     }
                     let text = String::from_utf8_lossy(&head).into_owned();
+                    if text.starts_with("GET /ws?key=s3cret-query&up") {
+                        let key = text.lines().find_map(|line| line.strip_prefix("Sec-WebSocket-Key: ")).unwrap();
+                        let accept = tokio_tungstenite::tungstenite::handshake::derive_accept_key(key.as_bytes());
+                        let answer = format!("HTTP/1.1 101 Go\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: {accept}\r\n\r\n");
+                        let _ = io.write_all(answer.as_bytes()).await;
+                        let mut header = [0; 6];
+                        io.read_exact(&mut header).await.unwrap();
+                        let mut hello = [0; "s3cret-hello".len()];
+                        io.read_exact(&mut hello).await.unwrap();
+                        hello.iter_mut().zip(header[2..].iter().cycle()).for_each(|(byte, mask)| *byte ^= mask);
+                        assert_eq!((header[0], &hello), (0x81, b"s3cret-hello"));
+                        HELLOS.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+                        while io.read(&mut piece).await.is_ok_and(|n| n > 0) {}
+                        return;
+                    }
                     let body = "{\"status\":\"running\"}";
                     let answer = if text.starts_with("GET /moved") {
                         "HTTP/1.1 302 Found\r\nLocation: /run?sig=s3cret-signature\r\nContent-Length: 0\r\nSet-Cookie: s=s3cret-cookie\r\nConnection: close\r\n\r\n".to_owned()
@@ -967,12 +983,15 @@ fn e02_no_secret_in_any_log() {
         let one = agent.get(&format!("{origin}/moved?key=s3cret-query")).credential(token()).observe::<Run>().unwrap();
         let push = Push::websocket(&format!("ws://127.0.0.1:{port}/ws?key=s3cret-query")).hello("s3cret-hello");
         let two = agent.get(&format!("{origin}/run")).credential(token()).push(push).observe::<Run>().unwrap();
+        let push = Push::websocket(&format!("ws://127.0.0.1:{port}/ws?key=s3cret-query&up")).hello("s3cret-hello");
+        let up = agent.get(&format!("{origin}/run")).credential(token()).push(push).observe::<Run>().unwrap();
         let push = Push::events(&format!("{origin}/events?key=s3cret-query"));
         let three = agent.get(&format!("{origin}/run")).credential(token()).push(push).observe::<Run>().unwrap();
         let log = agent.get(&format!("{origin}/moved?key=s3cret-query")).credential(token()).log(LogKind::Whole, feed::Settings::default()).unwrap();
         tokio::time::sleep(4 * SECOND).await;
-        drop((one, two, three, log));
+        drop((one, two, up, three, log));
     });
+    assert!(HELLOS.load(std::sync::atomic::Ordering::Relaxed) > 0, "what is to be said first was not said");
     let seen = SEEN.lock().unwrap();
     println!("{} lines", seen.len());
     let leaks: Vec<_> = seen
