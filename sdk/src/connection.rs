@@ -24,5 +24,5 @@ pub use timers::{LivenessTimer, SupervisorTimer};
 
 #[cfg(feature = "client")]
 pub(crate) use driver::{Driver, Happening, Parts, Schedule as Policy, check_url};
-#[cfg(feature = "client")]
+#[cfg(feature = "http")]
 pub(crate) use wake::Wake;

@@ -91,6 +91,6 @@ pub use outlast_macros::service;
 pub use wire::Timestamp;
 
 /// The README's examples compile.
-#[cfg(all(doctest, feature = "client", feature = "macros"))]
+#[cfg(all(doctest, feature = "http", feature = "macros"))]
 #[doc = include_str!("../../README.md")]
 struct Readme;

@@ -8,8 +8,8 @@ use std::task::{Context, Poll, ready};
 use futures::{Sink, Stream};
 use tokio::io::AsyncWrite as _;
 use tokio_tungstenite::WebSocketStream;
-use tokio_tungstenite::tungstenite::protocol::frame::coding::{CloseCode, Data, OpCode};
-use tokio_tungstenite::tungstenite::protocol::frame::{CloseFrame, FrameHeader};
+use tokio_tungstenite::tungstenite::protocol::frame::CloseFrame;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::{self, Message, Utf8Bytes};
 
 use super::meter::{Metered, Moved};
@@ -90,6 +90,8 @@ where
     /// To be called before [`next`](Self::next) is.
     #[cfg(feature = "http")]
     pub(crate) fn send_first(&mut self, text: &str, mask: [u8; 4]) {
+        use tokio_tungstenite::tungstenite::protocol::frame::FrameHeader;
+        use tokio_tungstenite::tungstenite::protocol::frame::coding::{Data, OpCode};
         let header = FrameHeader { opcode: OpCode::Data(Data::Text), mask: Some(mask), ..FrameHeader::default() };
         let length = text.len() as u64;
         // Writing to memory does not fail.

@@ -1,6 +1,7 @@
 //! Polled reads end to end: an agent, a scripted service and a network in memory, in virtual time.
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
+mod adversity;
 mod answers;
 mod conditional;
 mod credentials;
