@@ -23,7 +23,10 @@ pub(crate) enum Received {
     /// A binary message.
     Binary,
     /// The answer to the [ping](Socket::ping) of that number, or to none of ours.
-    Pong(Option<u64>),
+    Pong(
+        #[cfg_attr(not(feature = "http"), allow(dead_code, reason = "only foreign streams are pinged by it"))]
+        Option<u64>,
+    ),
     /// A frame that says only that the peer lives.
     Alive,
     /// Bytes went through, without a whole frame yet.
