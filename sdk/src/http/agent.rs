@@ -9,15 +9,15 @@ use tokio::sync::watch;
 
 use super::budgets::Budgets;
 use super::exchange::Exchange;
-use super::get::Get;
 use super::keepers::Keepers;
 use super::pacing::Limits;
 use super::pool::Pool;
+use super::shared::Shared;
 use crate::connection::Wake;
 use crate::env::Env;
-use crate::error::{Cause, Error, ErrorKind};
+use crate::error::{Error, ErrorKind};
 use crate::transport::tls::roots;
-use crate::transport::{Network, Tcp, Tls};
+use crate::transport::{Network, Tcp};
 
 /// What reads of HTTP services share: connections, and one budget for each origin and credential (R8).
 ///
@@ -26,31 +26,6 @@ use crate::transport::{Network, Tcp, Tls};
 #[derive(Clone)]
 pub struct Agent {
     shared: Arc<Shared>,
-}
-
-pub(super) struct Shared {
-    pub(super) env: Env,
-    pub(super) exchange: Arc<dyn Exchange>,
-    pub(super) budgets: Budgets,
-    pub(super) keepers: Keepers,
-    /// Where WebSockets connect.
-    pub(super) network: Arc<dyn Network>,
-    root_certificates: Vec<u8>,
-    tls: OnceLock<Tls>,
-    pub(super) runtime: Handle,
-    /// Counts the jumps of the clock.
-    pub(super) woke: watch::Receiver<u64>,
-}
-
-impl Shared {
-    /// TLS for WebSockets, set up when it is first needed: it reads the platform's certificates.
-    pub(super) fn tls(&self) -> Result<Tls, Cause> {
-        if let Some(tls) = self.tls.get() {
-            return Ok(tls.clone());
-        }
-        let tls = Tls::new(&self.root_certificates).map_err(|e| Cause::Unreachable { detail: e.to_string().into() })?;
-        Ok(self.tls.get_or_init(|| tls).clone())
-    }
 }
 
 impl Agent {
@@ -87,11 +62,6 @@ impl Agent {
             std::future::pending::<()>().await;
         }));
         Ok(agent)
-    }
-
-    /// A read of `url`, being set up. Nothing is sent before it is observed.
-    pub fn get(&self, url: &str) -> Get {
-        Get::new(Some(self.clone()), url)
     }
 
     pub(super) fn inner(&self) -> &Arc<Shared> {

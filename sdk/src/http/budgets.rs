@@ -1,16 +1,13 @@
 //! One budget for each origin and credential, shared by all that ask there (R8).
 
 use std::collections::{HashMap, HashSet};
-use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use ::http::HeaderMap;
-use sha2::{Digest as _, Sha256};
 use tokio::sync::Notify;
-use url::Origin;
+use url::{Host, Origin, Url};
 
-use crate::credential::Credential;
+use crate::credential::{Credential, Fingerprint};
 use crate::env::Env;
 use crate::http::Told;
 use crate::http::pacing::{Action, Event, Limits, Pacing, Ticket};
@@ -44,18 +41,11 @@ struct Table {
     sweep: usize,
 }
 
-/// An origin, and the SHA-256 of the header that proves who asks.
-#[derive(Clone, PartialEq, Eq, Hash)]
+/// An origin, and who asks there.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Key {
     origin: Origin,
-    credential: Option<[u8; 32]>,
-}
-
-impl fmt::Debug for Key {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Not even the hash of a credential.
-        f.debug_struct("Key").field("origin", &self.origin).finish_non_exhaustive()
-    }
+    credential: Option<Fingerprint>,
 }
 
 /// Stays while somebody uses that key, and while the machine knows something that still counts.
@@ -75,7 +65,7 @@ impl Budgets {
     /// The budget of that credential at that origin. One that nobody has used keeps the budget of the one `before` it,
     /// if that was for the same origin: a service counts by who asks, not by the token of the hour.
     pub(crate) fn of(&self, origin: &Origin, credential: Option<&Credential>, before: Option<&Budget>) -> Budget {
-        let key = Key { origin: origin.clone(), credential: credential.map(digest) };
+        let key = Key { origin: origin.clone(), credential: credential.map(Credential::fingerprint) };
         let mut table = lock(&self.shared.table);
         if let Some(entry) = table.entries.get_mut(&key) {
             let user = entry.users.upgrade().unwrap_or_else(|| Arc::new(key));
@@ -110,20 +100,6 @@ impl Registry {
     }
 }
 
-/// Nothing of the credential can be had from it.
-fn digest(credential: &Credential) -> [u8; 32] {
-    let mut headers = HeaderMap::new();
-    credential.apply(&mut headers);
-    let mut hash = Sha256::new();
-    for (name, value) in &headers {
-        // A header's name has no colon.
-        hash.update(name.as_str());
-        hash.update(b":");
-        hash.update(value.as_bytes());
-    }
-    hash.finalize().into()
-}
-
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -140,6 +116,36 @@ impl Budget {
     /// Asks for one request. The place in the queue is taken now.
     pub(crate) fn want(&self) -> Permit {
         Permit { seat: Some(self.pace.seat()), budget: self.clone(), held: None, first: false }
+    }
+
+    /// Asks for one request that may be sent at once; else takes a place in the queue.
+    pub(crate) fn want_now(&self) -> Result<Granted, Permit> {
+        match self.pace.want() {
+            Ok(ticket) => Ok(Granted { budget: self.clone(), ticket }),
+            Err(seat) => Err(Permit { seat: Some(seat), budget: self.clone(), held: None, first: false }),
+        }
+    }
+
+    /// The origin that it is for.
+    pub(crate) fn origin(&self) -> &Origin {
+        &self.user.origin
+    }
+
+    /// Whether it is for the origin of `url`.
+    pub(crate) fn is_at(&self, url: &Url) -> bool {
+        let Origin::Tuple(scheme, host, port) = self.origin() else { return false };
+        let is_host = match (host, url.host()) {
+            (Host::Domain(one), Some(Host::Domain(other))) => one == other,
+            (Host::Ipv4(one), Some(Host::Ipv4(other))) => *one == other,
+            (Host::Ipv6(one), Some(Host::Ipv6(other))) => *one == other,
+            (Host::Domain(_) | Host::Ipv4(_) | Host::Ipv6(_), _) => false,
+        };
+        is_host && scheme == url.scheme() && Some(*port) == url.port_or_known_default()
+    }
+
+    /// Whether it is for who asks with that credential.
+    pub(crate) fn is_for(&self, credential: Option<&Credential>) -> bool {
+        self.user.credential == credential.map(Credential::fingerprint)
     }
 
     /// Whether the service has said that it wants no request for now.
@@ -290,13 +296,22 @@ impl Paced {
         Self { env: env.clone(), state: Mutex::new(state) }
     }
 
-    fn seat(&self) -> Seat {
+    /// A grant, if there is one at once; else a seat.
+    fn want(&self) -> Result<Ticket, Seat> {
         let mut state = lock(&self.state);
-        let (ticket, notify) = (Ticket::new(state.tickets), Arc::new(Notify::new()));
+        let ticket = Ticket::new(state.tickets);
         state.tickets += 1;
-        state.seats.insert(ticket, Waiter { granted: false, notify: Arc::clone(&notify) });
-        state.event(&self.env, Event::Wanted(ticket));
-        Seat { ticket, notify }
+        if state.event(&self.env, Event::Wanted(ticket)) == Some(ticket) {
+            return Ok(ticket);
+        }
+        Err(state.seat(ticket, false))
+    }
+
+    fn seat(&self) -> Seat {
+        match self.want() {
+            Ok(ticket) => lock(&self.state).seat(ticket, true),
+            Err(seat) => seat,
+        }
     }
 
     fn tell(&self, event: Event) {
@@ -342,14 +357,25 @@ impl Paced {
 }
 
 impl State {
-    fn event(&mut self, env: &Env, event: Event) {
+    fn seat(&mut self, ticket: Ticket, granted: bool) -> Seat {
+        let notify = Arc::new(Notify::new());
+        self.seats.insert(ticket, Waiter { granted, notify: Arc::clone(&notify) });
+        Seat { ticket, notify }
+    }
+
+    /// What is granted is told to who sits for it; returned is what nobody does.
+    fn event(&mut self, env: &Env, event: Event) -> Option<Ticket> {
         let now = env.now();
         let held = self.pacing.held_until().filter(|&until| until > now.instant);
+        let mut seatless = None;
         for action in self.pacing.on_event(now, event) {
             let Action::Grant(ticket) = action;
-            if let Some(waiter) = self.seats.get_mut(&ticket) {
-                waiter.granted = true;
-                waiter.notify.notify_one();
+            match self.seats.get_mut(&ticket) {
+                Some(waiter) => {
+                    waiter.granted = true;
+                    waiter.notify.notify_one();
+                }
+                None => seatless = Some(ticket),
             }
         }
         let holds = self.pacing.held_until().filter(|&until| until > now.instant);
@@ -364,6 +390,7 @@ impl State {
                 waiter.notify.notify_one();
             }
         }
+        seatless
     }
 }
 

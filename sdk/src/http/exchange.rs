@@ -3,6 +3,10 @@
 //! [`Pool`](super::Pool) is the shipped one. Redirects, decompression, retries, credentials and bounds are decided
 //! above it, so that another one, such as the simulated one of `outlast::testing`, needs nothing but bytes.
 
+mod progress;
+
+pub use progress::{Phases, Progress};
+
 use std::fmt;
 use std::sync::Arc;
 
@@ -11,10 +15,9 @@ use bytes::Bytes;
 use futures::Stream;
 use futures::future::BoxFuture;
 use futures::stream::{BoxStream, StreamExt as _};
-use tokio::sync::watch;
 use url::Url;
 
-use crate::error::{Cause, Phase};
+use crate::error::Cause;
 
 /// Sends requests.
 ///
@@ -71,35 +74,6 @@ pub enum Connection {
     Fresh,
 }
 
-/// Where an exchange says which phase begins, so that each can be bounded (R7).
-#[derive(Clone, Debug)]
-pub struct Progress(Option<Arc<watch::Sender<Phase>>>);
-
-impl Progress {
-    /// One that somebody listens to. It starts as [`Phase::FirstByte`], as on a connection that is there already.
-    pub fn observed() -> (Self, watch::Receiver<Phase>) {
-        let (sender, receiver) = watch::channel(Phase::FirstByte);
-        (Self(Some(Arc::new(sender))), receiver)
-    }
-
-    /// One that nobody listens to.
-    pub fn ignored() -> Self {
-        Self(None)
-    }
-
-    /// Whether there is no connection yet, as far as somebody listens.
-    pub(super) fn is_connecting(&self) -> bool {
-        self.0.as_ref().is_some_and(|phase| matches!(*phase.borrow(), Phase::Resolve | Phase::Connect | Phase::Tls))
-    }
-
-    /// `phase` begins: of [`Phase::Resolve`], [`Phase::Connect`], [`Phase::Tls`], [`Phase::Write`] and [`Phase::FirstByte`].
-    pub fn begins(&self, phase: Phase) {
-        if let Some(sender) = &self.0 {
-            sender.send_replace(phase);
-        }
-    }
-}
-
 /// The head of an answer, and its body in chunks.
 #[non_exhaustive]
 pub struct Answer {
@@ -122,6 +96,11 @@ impl Answer {
         body: impl Stream<Item = Result<Bytes, Failure>> + Send + 'static,
     ) -> Self {
         Self { status, version, headers, body: body.boxed() }
+    }
+
+    /// Whether a body may follow this head (RFC 9110, 6.4.1).
+    pub(super) fn may_have_body(&self) -> bool {
+        !matches!(self.status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED)
     }
 
     /// The next piece of the body; `None` at its complete end.

@@ -15,8 +15,8 @@ use super::answer::{self, Asked, Expected, Judgement};
 use super::decode::Decoder;
 use super::exchange::{self, Connection, Failure, FailureKind, Progress};
 use super::feed::{FeedAsk, Fetch, FetchError, Fetched, Form};
+use super::intake::{ERROR_PATIENCE, beginning};
 use super::poll;
-use super::poller::{ERROR_PATIENCE, beginning};
 use super::requester::{Allowed, Ask, Requester, Sent, Wish};
 use crate::credential::{Refusals, Scope, Unheld, Verdict};
 use crate::error::{Cause, Phase};
@@ -63,13 +63,12 @@ impl Fetcher {
             Form::Events => Expected::EventStream,
         };
         let sent = match self.send(&allowed, &ask, expected, Connection::Any).await {
-            Err((_, true)) if allowed.asked().borrow().is_none() => {
+            Err((_, true)) if allowed.asked_until().is_none() => {
                 self.send(&allowed, &ask, expected, Connection::Fresh).await
             }
             sent => sent,
         };
-        let asked_until = *allowed.asked().borrow();
-        let later = asked_until.map(|until| until.since(self.requester.env().instant()));
+        let later = allowed.asked_until().map(|until| until.since(self.requester.env().instant()));
         let mut sent = sent.map_err(|(cause, _)| {
             let e = FetchError::new(cause);
             match later {
@@ -86,7 +85,7 @@ impl Fetcher {
         self.judged(allowed, sent, asked, &ask.progress).await
     }
 
-    async fn allowed(&self, url: &Url) -> Result<Box<Allowed>, FetchError> {
+    async fn allowed(&self, url: &Url) -> Result<Arc<Allowed>, FetchError> {
         let mut wanted = self.requester.want(url, None);
         let allowed = loop {
             match wanted.next().await {
@@ -117,13 +116,13 @@ impl Fetcher {
         headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
         let (url, progress) = (ask.url.clone(), ask.progress.clone());
         let ask = Ask { url, headers, validator: None, connection, progress };
-        self.requester.send(allowed, ask).await.map_err(|unsent| unsent.cause())
+        self.requester.send(allowed, &ask).await.map_err(|unsent| unsent.cause())
     }
 
     /// What the feed is to see: an answer about its resource, or why there is none.
     async fn judged(
         &self,
-        allowed: Box<Allowed>,
+        allowed: Arc<Allowed>,
         mut sent: Sent,
         asked: Asked,
         progress: &Progress,

@@ -18,8 +18,9 @@ use super::fetcher::Fetcher;
 use super::fields::is_framing;
 use super::guide::Guide;
 use super::poll::{Answer, Bounds, Marks, Pace, Settings};
-use super::poller::{self, Parts};
+use super::poller::{self, Look, Parts};
 use super::push::Push;
+use super::reader::{Page, Reader};
 use super::requester::Requester;
 use super::sse;
 use crate::connection::Backoff;
@@ -97,8 +98,15 @@ impl Chosen {
     }
 }
 
+impl Agent {
+    /// A read of `url`, being set up. Nothing is sent before it is observed.
+    pub fn get(&self, url: &str) -> Get {
+        Get::new(Some(self.clone()), url)
+    }
+}
+
 impl Get {
-    pub(super) fn new(agent: Option<Agent>, url: &str) -> Self {
+    fn new(agent: Option<Agent>, url: &str) -> Self {
         Self {
             agent,
             url: url.to_owned(),
@@ -287,7 +295,7 @@ impl Get {
         expected: Expected,
         decode: impl Fn(&Bytes) -> Result<T, Answer> + Send + Sync + 'static,
     ) -> Read<T> {
-        Read { get: self, expected, decode: Arc::new(decode), marks: None, pages: None }
+        Read { get: self, reader: Reader { expected, decode: Arc::new(decode), marks: None, pages: None } }
     }
 
     fn refuse(&mut self, e: Error) {
@@ -323,18 +331,16 @@ impl Get {
     ) -> Result<(Observable<T>, Observable<Look>), Error> {
         self.url = guide.url().to_string();
         let (agent, requester, url) = self.checked(Expected::Json)?;
+        let (decode, marks) = (guide.decode(), Arc::new(marks));
         let parts = Parts {
             requester,
             url,
-            expected: Expected::Json,
-            decode: guide.decode(),
-            marks: Some(Arc::new(marks)),
-            pages: None,
+            reader: Reader { expected: Expected::Json, decode, marks: Some(marks), pages: None },
             settings: self.chosen.over(self.usual),
             push: self.push,
             guide: Some(Box::new(guide)),
         };
-        Ok(poller::start_with_looks(&agent, parts))
+        Ok(poller::start_with_looks(agent.inner(), parts))
     }
 
     /// The agent and what sends its requests, checked.
@@ -363,7 +369,7 @@ impl Get {
         {
             headers.entry(name).or_insert(value);
         }
-        let requester = Requester::new(&agent, keeper, headers);
+        let requester = Requester::new(Arc::clone(agent.inner()), keeper, headers);
         Ok((agent, requester, url))
     }
 }
@@ -393,39 +399,24 @@ impl fmt::Debug for Get {
     }
 }
 
-/// Whether an answer has a value, and where the next request continues: for services that hold a request open or page
-/// with a token.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Page {
-    /// It is a value. The next request has these query parameters beside those of the URL.
-    Value(Vec<(String, String)>),
-    /// It is none yet, such as the empty page of a long poll that ran out. The next request, made at once, has these
-    /// query parameters (FC-07).
-    Nothing(Vec<(String, String)>),
-}
-
 /// A read of values of type `T`, being set up.
 #[must_use = "nothing is read before it is observed"]
 pub struct Read<T> {
     get: Get,
-    expected: Expected,
-    decode: Arc<poller::Decode<T>>,
-    marks: Option<Arc<poller::MarksOf<T>>>,
-    pages: Option<Arc<poller::Pages<T>>>,
+    reader: Reader<T>,
 }
 
 impl<T: Send + Sync + 'static> Read<T> {
     /// What a value says about its place among others: what is older than what is shown, or contradicts a terminal
     /// state of the same attempt, is not shown (R4).
     pub fn marks(mut self, marks: impl Fn(&T) -> Marks + Send + Sync + 'static) -> Self {
-        self.marks = Some(Arc::new(marks));
+        self.reader.marks = Some(Arc::new(marks));
         self
     }
 
     /// Whether an answer has a value, and where the next request continues.
     pub fn pages(mut self, page: impl Fn(&T, &HeaderMap) -> Page + Send + Sync + 'static) -> Self {
-        self.pages = Some(Arc::new(page));
+        self.reader.pages = Some(Arc::new(page));
         self
     }
 
@@ -435,7 +426,7 @@ impl<T: Send + Sync + 'static> Read<T> {
     /// When the URL or a header is malformed, outside a tokio runtime, or when no TLS can be had.
     pub fn observe(self) -> Result<Observable<T>, Error> {
         let (agent, parts) = self.parts()?;
-        Ok(poller::start(&agent, parts))
+        Ok(poller::start(agent.inner(), parts))
     }
 
     /// The same, with each look at the service as it went: what is planned next is stated there.
@@ -444,18 +435,15 @@ impl<T: Send + Sync + 'static> Read<T> {
     /// What [`observe`](Self::observe) says.
     pub fn observe_with_looks(self) -> Result<(Observable<T>, Observable<Look>), Error> {
         let (agent, parts) = self.parts()?;
-        Ok(poller::start_with_looks(&agent, parts))
+        Ok(poller::start_with_looks(agent.inner(), parts))
     }
 
     fn parts(self) -> Result<(Agent, Parts<T>), Error> {
-        let (agent, requester, url) = self.get.checked(self.expected)?;
+        let (agent, requester, url) = self.get.checked(self.reader.expected)?;
         let parts = Parts {
             requester,
             url,
-            expected: self.expected,
-            decode: self.decode,
-            marks: self.marks,
-            pages: self.pages,
+            reader: self.reader,
             settings: self.get.chosen.over(self.get.usual),
             push: self.get.push,
             guide: None,
@@ -466,13 +454,7 @@ impl<T: Send + Sync + 'static> Read<T> {
 
 impl<T> Clone for Read<T> {
     fn clone(&self) -> Self {
-        Self {
-            get: self.get.clone(),
-            expected: self.expected,
-            decode: Arc::clone(&self.decode),
-            marks: self.marks.clone(),
-            pages: self.pages.clone(),
-        }
+        Self { get: self.get.clone(), reader: self.reader.clone() }
     }
 }
 
@@ -480,17 +462,4 @@ impl<T> fmt::Debug for Read<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Read").field("get", &self.get).finish_non_exhaustive()
     }
-}
-
-/// One look at a service.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Look {
-    /// Counts the requests of the read; 1 for the first.
-    pub number: u64,
-    /// The status of its answer; `None` if there was none.
-    pub status: Option<u16>,
-    /// When the next look is planned, from now: the interval that the read has chosen or that the service states, the
-    /// jitter included.
-    pub next: Duration,
 }

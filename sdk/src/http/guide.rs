@@ -5,8 +5,8 @@ use std::sync::Arc;
 use url::Url;
 
 use super::poll::Answer;
-use super::poller::Decode;
 use super::push::Push;
+use super::reader::Decode;
 use crate::machine::Now;
 
 /// Leads a read from one address to another.

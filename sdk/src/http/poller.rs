@@ -1,84 +1,77 @@
 //! Performs what the machine of a polled read says.
 
+mod look;
+
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
-use ::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
-use bytes::Bytes;
-use futures::FutureExt as _;
-use futures::future::BoxFuture;
-use sha2::{Digest as _, Sha256};
+use ::http::{HeaderName, HeaderValue, StatusCode};
 use tokio::sync::watch;
 use url::Url;
 
-use super::agent::Agent;
-use super::answer::{self, Asked, Body, Expected, Judgement};
+use self::look::{Flight, Flown, Identity, Missed, Outcome, Reading};
 use super::budgets::Budget;
-use super::exchange::{self, Connection, Progress};
-use super::get::{Look, Page};
+use super::exchange::{Connection, Progress};
 use super::guide::{Guide, Guided, Turn};
-use super::poll::{Action, Answer, Event, Machine, Marks, Settings};
+use super::intake::ERROR_PATIENCE;
+use super::poll::{Action, Answer, Event, Machine, Settings};
 use super::push::{self, Happening, Push};
-use super::requester::{Allowed, Ask, Requester, Sent, Wanted, Wish, drain};
-use super::told::Told;
-use super::validator::Validator;
+use super::reader::{Query, Reader};
+use super::requester::{Allowed, Ask, Requester, Wanted, Wish};
+use super::shared::Shared;
 use crate::credential::{Refusals, Scope, Unheld, Verdict};
 use crate::env::{Alarm, Env};
-use crate::error::{Cause, Phase};
-use crate::machine::{Machine as _, Monotonic};
+use crate::error::Cause;
+use crate::machine::Machine as _;
 use crate::observe::machine::Shown;
 use crate::observe::{Observable, Publisher, channel};
 use crate::wire::Epoch;
 
-/// Makes a value of a body, or says what the answer comes down to without one.
-pub(crate) type Decode<T> = dyn Fn(&Bytes) -> Result<T, Answer> + Send + Sync;
-pub(super) type MarksOf<T> = dyn Fn(&T) -> Marks + Send + Sync;
-pub(super) type Pages<T> = dyn Fn(&T, &HeaderMap) -> Page + Send + Sync;
-type Query = Vec<(String, String)>;
-
 const PREFER: HeaderName = HeaderName::from_static("prefer");
-
-/// How much of an error's body is read.
-const ERROR_BODY: usize = 16 << 10;
-
-/// For how long it is waited for.
-pub(super) const ERROR_PATIENCE: Duration = Duration::from_secs(5);
 
 /// A read, set up.
 pub(super) struct Parts<T> {
     pub(super) requester: Requester,
     pub(super) url: Url,
-    pub(super) expected: Expected,
-    pub(super) decode: Arc<Decode<T>>,
-    pub(super) marks: Option<Arc<MarksOf<T>>>,
-    pub(super) pages: Option<Arc<Pages<T>>>,
+    pub(super) reader: Reader<T>,
     pub(super) settings: Settings,
     pub(super) push: Option<Push>,
     pub(super) guide: Option<Box<dyn Guide<T>>>,
 }
 
+/// One look at a service.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Look {
+    /// Counts the requests of the read; 1 for the first.
+    pub number: u64,
+    /// The status of its answer; `None` if there was none.
+    pub status: Option<u16>,
+    /// When the next look is planned, from now: the interval that the read has chosen or that the service states, the
+    /// jitter included.
+    pub next: Duration,
+}
+
 /// Starts to read. The task ends with its last observer, with an end of the read, or with the agent's runtime.
-pub(super) fn start<T: Send + Sync + 'static>(agent: &Agent, parts: Parts<T>) -> Observable<T> {
+pub(super) fn start<T: Send + Sync + 'static>(agent: &Shared, parts: Parts<T>) -> Observable<T> {
     spawn(agent, parts, None)
 }
 
 /// The same, with what each look came to.
 pub(super) fn start_with_looks<T: Send + Sync + 'static>(
-    agent: &Agent,
+    agent: &Shared,
     parts: Parts<T>,
 ) -> (Observable<T>, Observable<Look>) {
     let (looks, seen) = channel();
     (spawn(agent, parts, Some(looks)), seen)
 }
 
-fn spawn<T: Send + Sync + 'static>(agent: &Agent, parts: Parts<T>, looks: Option<Publisher<Look>>) -> Observable<T> {
+fn spawn<T: Send + Sync + 'static>(agent: &Shared, parts: Parts<T>, looks: Option<Publisher<Look>>) -> Observable<T> {
     let (publisher, readings) = channel();
-    let woke = agent.inner().woke.clone();
-    let runtime = agent.inner().runtime.clone();
-    let mut poller = Poller::new(parts, publisher, looks, woke);
+    let mut poller = Poller::new(parts, publisher, looks, agent.woke.clone());
     // Lent, because a future that owns it would hold it twice.
-    drop(runtime.spawn(async move { poller.run().await }));
+    drop(agent.runtime.spawn(async move { poller.run().await }));
     readings
 }
 
@@ -86,8 +79,7 @@ struct Poller<T> {
     env: Env,
     requester: Requester,
     url: Url,
-    expected: Expected,
-    reader: Reader<T>,
+    reader: Arc<Reader<T>>,
     machine: Machine,
     /// The longest interval.
     most: Duration,
@@ -104,7 +96,7 @@ struct Poller<T> {
     /// The stream that the guide gave, unless the caller has set one.
     led: Led,
     wanted: Option<Box<Wanted>>,
-    allowed: Option<Box<Allowed>>,
+    allowed: Option<Arc<Allowed>>,
     flight: Option<Flight<T>>,
     /// The value that was just decoded, until the machine says to show it.
     taken: Option<Arc<T>>,
@@ -128,48 +120,6 @@ enum Led {
     ByGuide(Option<Push>),
 }
 
-/// By what a value is known again.
-#[derive(Clone, Default)]
-struct Identity {
-    validator: Option<Arc<Validator>>,
-    digest: Option<Digest>,
-}
-
-/// The SHA-256 of a body.
-type Digest = [u8; 32];
-
-/// Makes a value of a body.
-struct Reader<T> {
-    decode: Arc<Decode<T>>,
-    marks: Option<Arc<MarksOf<T>>>,
-    pages: Option<Arc<Pages<T>>>,
-}
-
-/// A request under way.
-struct Flight<T> {
-    outcome: BoxFuture<'static, Outcome<T>>,
-    phase: watch::Receiver<Phase>,
-    /// What the heads say about asking again.
-    asked: watch::Receiver<Option<Monotonic>>,
-}
-
-/// What a request came to.
-struct Outcome<T> {
-    allowed: Box<Allowed>,
-    status: Option<StatusCode>,
-    result: Result<Got<T>, (Cause, bool)>,
-}
-
-/// An answer, read to its end.
-struct Got<T> {
-    answer: Answer,
-    value: Option<Arc<T>>,
-    /// Of the value, or of the same one that is shown already: its tag may be another one.
-    identity: Option<Identity>,
-    query: Option<Query>,
-    told: Told,
-}
-
 impl<T: Send + Sync + 'static> Poller<T> {
     fn new(
         parts: Parts<T>,
@@ -177,7 +127,7 @@ impl<T: Send + Sync + 'static> Poller<T> {
         looks: Option<Publisher<Look>>,
         woke: watch::Receiver<u64>,
     ) -> Self {
-        let Parts { requester, url, expected, decode, marks, pages, settings, push, guide } = parts;
+        let Parts { requester, url, reader, settings, push, guide } = parts;
         let env = requester.env().clone();
         let epoch = Epoch::new(env.ulid());
         let (most, wait) = (settings.pace.most, settings.wait);
@@ -197,8 +147,7 @@ impl<T: Send + Sync + 'static> Poller<T> {
             env,
             requester,
             url,
-            expected,
-            reader: Reader { decode, marks, pages },
+            reader: Arc::new(reader),
             machine,
             most,
             patience,
@@ -231,20 +180,21 @@ impl<T: Send + Sync + 'static> Poller<T> {
         while !self.ended {
             let deadline = self.machine.deadline();
             tokio::select! {
+                biased; // what comes of a request first, which comes rarely; a stream that never rests last
                 wish = of(self.wanted.as_mut(), |wanted| wanted.next()) => self.on_wish(wish),
                 step = of(self.flight.as_mut(), Flight::next) => match step {
                     Flown::Began(phase) => self.tell(Event::Began(phase)),
                     Flown::Told(until) => self.tell(Event::Told(until.since(self.env.instant()))),
                     Flown::Landed(outcome) => self.on_outcome(*outcome),
                 },
-                happening = of(self.push.as_mut(), |push| push.next()) => self.on_push(happening),
                 () = self.alarm.wait(deadline) => self.tell(Event::Tick),
+                () = &mut unobserved => self.tell(Event::Close),
                 Ok(()) = self.woke.changed() => {
                     // Whoever holds the other end of it may have restarted meanwhile.
                     self.query.clear();
                     self.tell(Event::Woke);
                 }
-                () = &mut unobserved => self.tell(Event::Close),
+                happening = of(self.push.as_mut(), |push| push.next()) => self.on_push(happening),
             }
         }
     }
@@ -272,15 +222,15 @@ impl<T: Send + Sync + 'static> Poller<T> {
     }
 
     fn on_outcome(&mut self, outcome: Outcome<T>) {
-        self.flight = None;
-        let Outcome { allowed, status, result } = outcome;
+        let Some(allowed) = self.flight.take().map(Flight::into_allowed) else { return };
+        let Outcome { status, result } = outcome;
         self.status = status;
-        if let Some(until) = *allowed.asked().borrow() {
+        if let Some(until) = allowed.asked_until() {
             // The last head may have come together with its end.
             self.tell(Event::Told(until.since(self.env.instant())));
         }
         match result {
-            Err((cause, again)) => {
+            Err(Missed { cause, again }) => {
                 drop(allowed);
                 self.query.clear();
                 self.unanswered();
@@ -318,7 +268,8 @@ impl<T: Send + Sync + 'static> Poller<T> {
             self.shown = Identity::default();
             self.learned = None;
         }
-        self.reader.decode = guide.decode();
+        let decode = guide.decode();
+        self.reader = Arc::new(Reader { decode, ..Reader::clone(&self.reader) });
         (answer, turn)
     }
 
@@ -384,12 +335,7 @@ impl<T: Send + Sync + 'static> Poller<T> {
             Happening::Detached(cause) => self.tell(Event::Detached(cause)),
             Happening::Hint => self.tell(Event::Hint),
             Happening::Value(body) => {
-                let decoded = guarded(|| {
-                    let value = (self.reader.decode)(&body)?;
-                    let marks = self.reader.marks(&value);
-                    Ok((value, marks))
-                });
-                let pushed = decoded.map_err(|_| Arc::from("expected a value")).map(|(value, marks)| {
+                let pushed = self.reader.pushed(&body).map(|(value, marks)| {
                     (self.taken, self.learned) = (Some(Arc::new(value)), Some(Identity::default()));
                     marks
                 });
@@ -449,7 +395,7 @@ impl<T: Send + Sync + 'static> Poller<T> {
         if !self.query.is_empty() {
             continue_at(&mut url, &self.query);
         }
-        let (progress, phase) = Progress::observed();
+        let (progress, phases) = Progress::observed();
         let validator = if validate { self.shown.validator.clone() } else { None };
         // Only what names a state, or a page, is held open until something changes; anything else is answered at once.
         let continues = validator.is_some() || !self.query.is_empty();
@@ -457,17 +403,9 @@ impl<T: Send + Sync + 'static> Poller<T> {
         let held = prefer.is_some() || !self.query.is_empty();
         let headers = prefer.map(|value| (PREFER, value)).into_iter().collect();
         let ask = Ask { url, headers, validator, connection, progress };
-        let reading = Reading {
-            env: self.env.clone(),
-            reader: self.reader.clone(),
-            expected: self.expected,
-            held,
-            shown: self.shown.digest,
-            patience: self.patience,
-        };
-        let asked = allowed.asked();
-        let look = look(self.requester.clone(), reading, allowed, ask);
-        self.flight = Some(Flight { outcome: look.boxed(), phase, asked });
+        let reading =
+            Reading { reader: Arc::clone(&self.reader), held, shown: self.shown.digest, patience: self.patience };
+        self.flight = Some(Flight::new(self.requester.clone(), allowed, ask, phases, reading));
     }
 
     fn shown_url(&self) -> crate::connection::Endpoint {
@@ -491,184 +429,17 @@ fn continue_at(url: &mut Url, query: &Query) {
     url.query_pairs_mut().clear().extend_pairs(kept.iter().chain(query));
 }
 
-/// The next step of something that may not be there; then never.
-async fn of<'a, S, F: Future>(source: Option<&'a mut S>, next: impl FnOnce(&'a mut S) -> F) -> F::Output {
-    match source {
-        Some(source) => next(source).await,
-        None => std::future::pending().await,
-    }
-}
-
-/// What a request under way tells.
-enum Flown<T> {
-    Began(Phase),
-    /// The service is not to be asked again before that time.
-    Told(Monotonic),
-    Landed(Box<Outcome<T>>),
-}
-
-impl<T> Flight<T> {
-    /// Cancel safe.
-    async fn next(&mut self) -> Flown<T> {
-        loop {
-            let outcome = tokio::select! {
-                biased; // a phase that is over when the answer is there needs no bound
-                outcome = &mut self.outcome => outcome,
-                Ok(()) = self.asked.changed() => {
-                    if let Some(until) = *self.asked.borrow_and_update() {
-                        return Flown::Told(until);
-                    }
-                    continue;
-                }
-                Ok(()) = self.phase.changed() => return Flown::Began(*self.phase.borrow_and_update()),
-            };
-            return Flown::Landed(Box::new(outcome));
-        }
-    }
-}
-
-/// How an answer is read.
-struct Reading<T> {
-    env: Env,
-    reader: Reader<T>,
-    expected: Expected,
-    /// Whether the service was asked to hold the request.
-    held: bool,
-    /// The body that is shown.
-    shown: Option<Digest>,
-    /// For how long the body of an answer is waited for that is known without it.
-    patience: Duration,
-}
-
-/// One look: sends, judges, reads, decodes. Unbounded in time; the machine bounds each phase.
-async fn look<T: Send + Sync + 'static>(
-    requester: Requester,
-    reading: Reading<T>,
-    allowed: Box<Allowed>,
-    ask: Ask,
-) -> Outcome<T> {
-    let progress = ask.progress.clone();
-    let sent = match requester.send(&allowed, ask).await {
-        Ok(sent) => sent,
-        Err(unsent) => return Outcome { allowed, status: None, result: Err(unsent.cause()) },
-    };
-    let status = Some(sent.answer.status);
-    let result = reading.read(&allowed, sent, &progress).await;
-    Outcome { allowed, status, result }
-}
-
-impl<T: Send + Sync + 'static> Reading<T> {
-    async fn read(&self, allowed: &Allowed, sent: Sent, progress: &Progress) -> Result<Got<T>, (Cause, bool)> {
-        let mut asked = Asked::new(self.expected, allowed.held.generation).along(&sent.trail);
-        asked.validated = sent.validated;
-        asked.held = self.held;
-        let Sent { mut answer, mut told, trail, hop, .. } = sent;
-        let given = |answer, told| Got { answer, value: None, identity: None, query: None, told };
-        match answer::judge(answer.status, &answer.headers, &told, asked) {
-            Judgement::Given(Answer::Refused(generation)) if answer.status == StatusCode::FORBIDDEN => {
-                // Some say only in the body that it is for the rate.
-                let body = beginning(&mut answer, &self.env, progress, self.patience).await;
-                if !answer::speaks_of_rate(&body) {
-                    return Ok(given(Answer::Refused(generation), told));
-                }
-                told.throttled = true;
-                hop.as_ref().unwrap_or(allowed.granted()).told(&told);
-                let retry_after = told.wait().unwrap_or_default();
-                Ok(given(Answer::Unserved(Cause::RateLimited { retry_after }), told))
-            }
-            Judgement::Given(known) => {
-                // Read to its end where it is short, so that the connection can be used again.
-                drain(&mut answer, &self.env, progress, self.patience).await;
-                Ok(given(known, told))
-            }
-            Judgement::Read => {
-                let body = whole(&mut answer, progress).await?;
-                let digest: Digest = Sha256::digest(&body).into();
-                let validator = Validator::learn(trail.url(), allowed.held.generation, &answer.headers).map(Arc::new);
-                let identity = Identity { validator, digest: Some(digest) };
-                if self.shown == Some(digest) && self.reader.pages.is_none() {
-                    return Ok(Got { identity: Some(identity), ..given(Answer::Same, told) });
-                }
-                Ok(self.reader.read(&body, &answer.headers, identity, told))
-            }
-        }
-    }
-}
-
-/// The whole body, decoded.
-async fn whole(answer: &mut exchange::Answer, progress: &Progress) -> Result<Bytes, (Cause, bool)> {
-    let undecodable = |cause| (cause, false);
-    let mut body = Body::of(&answer.headers, answer::MAX_BODY).map_err(undecodable)?;
-    progress.begins(Phase::Idle);
-    while let Some(chunk) = answer.chunk().await.map_err(|failure| (failure.cause(), false))? {
-        progress.begins(Phase::Idle);
-        body.push(chunk).map_err(undecodable)?;
-    }
-    body.finish().map_err(undecodable)
-}
-
-/// The beginning of a body, as far as it comes while the patience lasts.
-pub(super) async fn beginning(
-    answer: &mut exchange::Answer,
-    env: &Env,
-    progress: &Progress,
-    patience: Duration,
-) -> Vec<u8> {
-    let mut body = Vec::new();
-    progress.begins(Phase::Idle);
-    let by = env.instant() + patience;
-    let read = async {
-        while body.len() < ERROR_BODY
-            && let Ok(Some(chunk)) = answer.chunk().await
-        {
-            body.extend_from_slice(&chunk);
-        }
-    };
-    tokio::select! {
-        biased;
-        () = read => {}
-        () = env.sleep_until(Some(by)) => {}
-    }
-    body
-}
-
-/// Runs the caller's code. Its panic is a value that cannot be had, and no end of the read (R1, R3).
-fn guarded<R>(code: impl FnOnce() -> Result<R, Answer>) -> Result<R, Answer> {
-    catch_unwind(AssertUnwindSafe(code)).unwrap_or_else(|_| {
-        let detail = "expected a value, the decoder panicked".into();
-        Err(Answer::Unserved(Cause::Undecodable { detail }))
-    })
-}
-
-/// Runs what drops a value: that is the caller's code, too, and its panic no end of the read (R1, R3).
+/// Runs what drops a value: that is the caller's code, and its panic no end of the read (R1, R3).
 fn contained(code: impl FnOnce()) {
     if catch_unwind(AssertUnwindSafe(code)).is_err() {
         tracing::debug!("the drop of a value panicked");
     }
 }
 
-impl<T: Send + Sync + 'static> Reader<T> {
-    fn read(&self, body: &Bytes, headers: &HeaderMap, identity: Identity, told: Told) -> Got<T> {
-        let read = guarded(|| {
-            let value = (self.decode)(body)?;
-            Ok(match self.pages.as_ref().map(|pages| pages(&value, headers)) {
-                Some(Page::Nothing(query)) => (Answer::Nothing, None, Some(query)),
-                Some(Page::Value(query)) => (Answer::Value(self.marks(&value)), Some(value), Some(query)),
-                None => (Answer::Value(self.marks(&value)), Some(value), None),
-            })
-        });
-        let (answer, value, query) = read.unwrap_or_else(|answer| (answer, None, None));
-        let identity = value.is_some().then_some(identity);
-        Got { answer, value: value.map(Arc::new), identity, query, told }
-    }
-
-    fn marks(&self, value: &T) -> Marks {
-        self.marks.as_ref().map(|marks| marks(value)).unwrap_or_default()
-    }
-}
-
-impl<T> Clone for Reader<T> {
-    fn clone(&self) -> Self {
-        Self { decode: Arc::clone(&self.decode), marks: self.marks.clone(), pages: self.pages.clone() }
+/// The next step of something that may not be there; then never.
+async fn of<'a, S, F: Future>(source: Option<&'a mut S>, next: impl FnOnce(&'a mut S) -> F) -> F::Output {
+    match source {
+        Some(source) => next(source).await,
+        None => std::future::pending().await,
     }
 }

@@ -1,31 +1,29 @@
 //! One request with its permission, its credential and its redirects.
 
+mod wanted;
+
+pub(super) use wanted::{Allowed, Wanted, Wish};
+
 use std::sync::Arc;
 use std::time::Duration;
 
 use ::http::HeaderMap;
-use tokio::sync::watch;
 use url::Url;
 
-use super::agent::{Agent, Shared};
-use super::budgets::{Budget, Granted, Permit, Step};
+use super::budgets::{Budget, Granted, Step};
 use super::exchange::{self, Connection, Failure, FailureKind, Progress, Request};
+use super::intake::{COURTESY, drain};
 use super::redirect::{self, Trail};
+use super::shared::Shared;
 use super::told::Told;
 use super::validator::Validator;
-use crate::credential::{Held, Keeper, Unheld};
+use crate::credential::Keeper;
 use crate::env::Env;
 use crate::error::{Cause, Phase};
-use crate::machine::Monotonic;
 use crate::transport::{Network, Tls};
 
 /// How often a step of a redirect says that it still waits for its permission.
 const QUEUED: Duration = Duration::from_secs(1);
-/// How much of a redirect's body is read to keep its connection.
-const DRAINED: usize = 64 << 10;
-
-/// For how long it is waited for.
-const COURTESY: Duration = Duration::from_millis(250);
 
 /// Sends the requests of one read or feed.
 #[derive(Clone)]
@@ -37,8 +35,8 @@ pub(super) struct Requester {
 
 impl Requester {
     /// One whose every request has `headers`.
-    pub(super) fn new(agent: &Agent, keeper: Keeper, headers: HeaderMap) -> Self {
-        Self { agent: Arc::clone(agent.inner()), keeper, headers: Arc::new(headers) }
+    pub(super) fn new(agent: Arc<Shared>, keeper: Keeper, headers: HeaderMap) -> Self {
+        Self { agent, keeper, headers: Arc::new(headers) }
     }
 
     pub(super) fn env(&self) -> &Env {
@@ -69,33 +67,18 @@ impl Requester {
 
     /// The wish to send one request to the origin of `url`.
     pub(super) fn want(&self, url: &Url, before: Option<Budget>) -> Wanted {
-        Wanted { requester: self.clone(), origin: url.origin(), before, stage: Stage::Credential }
+        Wanted::new(self.clone(), url, before)
     }
 
     /// Sends one request, and follows where it is redirected. Each step of the way is a request of its own, with its own
     /// permission (R8).
-    pub(super) async fn send(&self, allowed: &Allowed, ask: Ask) -> Result<Sent, Unsent> {
-        let Ask { url, headers, validator, connection, progress } = ask;
-        let mut trail = Trail::new(url);
+    pub(super) async fn send(&self, allowed: &Allowed, ask: &Ask) -> Result<Sent, Unsent> {
+        let mut trail = Trail::new(ask.url.clone());
         let mut hop: Option<Granted> = None;
         loop {
-            let granted = hop.as_ref().unwrap_or(&allowed.granted);
-            let mut all = HeaderMap::clone(&self.headers);
-            trail.carry(&mut all);
-            // Those of this library say which part of what is asked for: a log by range is one at its store, too.
-            if !headers.is_empty() {
-                all.extend(headers.clone());
-            }
-            if let Some(credential) = allowed.held.credential.as_ref().filter(|_| trail.keeps_credentials()) {
-                credential.apply(&mut all);
-            }
-            let generation = allowed.held.generation;
-            let validated = validator.as_ref().is_some_and(|v| v.apply(trail.url(), generation, &mut all));
-            let mut request = Request::get(trail.url().clone());
-            request.headers = all;
-            request.connection = connection;
-            request.progress = progress.clone();
-            let on_the_way = OnTheWay { granted: Some(granted), progress: &progress };
+            let granted = hop.as_ref().unwrap_or(allowed.granted());
+            let (request, validated) = self.request(allowed, ask, &trail);
+            let on_the_way = OnTheWay { granted: Some(granted), progress: &ask.progress };
             let mut answer = self.agent.exchange.send(request).await.map_err(Unsent::Failed)?;
             on_the_way.arrived();
             let told = Told::of(answer.status, &answer.headers, self.env().wall());
@@ -104,12 +87,32 @@ impl Requester {
             if !trail.follow(answer.status, &answer.headers).map_err(|e| Unsent::Misdirected(e.cause()))? {
                 return Ok(Sent { answer, told, trail, hop, validated });
             }
-            drain(&mut answer, self.env(), &progress, COURTESY).await;
+            drain(&mut answer, self.env(), &ask.progress, COURTESY).await;
             drop(answer);
             // First: who waits for a place must not keep one.
             granted.ended();
-            hop = Some(self.hop(allowed, &trail, &progress).await?);
+            hop = Some(self.hop(allowed, &trail, &ask.progress).await?);
         }
+    }
+
+    /// The request for where `trail` has come to, and whether it asks the service to compare.
+    fn request(&self, allowed: &Allowed, ask: &Ask, trail: &Trail) -> (Request, bool) {
+        let mut headers = HeaderMap::clone(&self.headers);
+        trail.carry(&mut headers);
+        // Those of this library say which part of what is asked for: a log by range is one at its store, too.
+        if !ask.headers.is_empty() {
+            headers.extend(ask.headers.clone());
+        }
+        if let Some(credential) = allowed.held.credential.as_ref().filter(|_| trail.keeps_credentials()) {
+            credential.apply(&mut headers);
+        }
+        let generation = allowed.held.generation;
+        let validated = ask.validator.as_ref().is_some_and(|v| v.apply(trail.url(), generation, &mut headers));
+        let mut request = Request::get(trail.url().clone());
+        request.headers = headers;
+        request.connection = ask.connection;
+        request.progress = ask.progress.clone();
+        (request, validated)
     }
 
     /// The permission for the next step of the way. Of another origin it is asked without the credential, as the request
@@ -166,26 +169,6 @@ impl Drop for OnTheWay<'_> {
     }
 }
 
-/// Reads the small body of an answer that its head has decided, so that its connection can be used again. A body that does
-/// not come costs the connection, and not the answer.
-pub(super) async fn drain(answer: &mut exchange::Answer, env: &Env, progress: &Progress, patience: Duration) {
-    progress.begins(Phase::Idle);
-    let by = env.instant() + COURTESY.min(patience);
-    let rest = async {
-        let mut read = 0;
-        while read < DRAINED
-            && let Ok(Some(chunk)) = answer.chunk().await
-        {
-            read += chunk.len();
-        }
-    };
-    tokio::select! {
-        biased;
-        () = rest => {}
-        () = env.sleep_until(Some(by)) => {}
-    }
-}
-
 /// What one request is.
 pub(super) struct Ask {
     pub(super) url: Url,
@@ -224,106 +207,6 @@ impl Unsent {
                 (failure.cause(), matches!(failure.kind, FailureKind::Closed | FailureKind::NotProcessed))
             }
             Self::Misdirected(cause) => (cause.clone(), false),
-        }
-    }
-}
-
-/// A request that may be sent now. Dropping it gives the permission back.
-pub(super) struct Allowed {
-    pub(super) held: Held,
-    pub(super) budget: Budget,
-    granted: Granted,
-    /// Before what time the heads of the answers on the way ask not to be asked again.
-    asked: watch::Sender<Option<Monotonic>>,
-}
-
-impl Allowed {
-    /// When the service may be asked again, as the heads say that have come: those of redirects, too, and of answers that
-    /// come to nothing afterwards.
-    pub(super) fn asked(&self) -> watch::Receiver<Option<Monotonic>> {
-        self.asked.subscribe()
-    }
-
-    /// Keeps what a head says.
-    fn heard(&self, now: Monotonic, told: &Told) {
-        if let Some(wait) = told.retry_after.max(told.poll_interval) {
-            let until = Some(now + wait);
-            self.asked.send_if_modified(|asked| {
-                let later = until > *asked;
-                *asked = until.max(*asked);
-                later
-            });
-        }
-    }
-
-    /// The permission of the first step.
-    pub(super) fn granted(&self) -> &Granted {
-        &self.granted
-    }
-
-    /// Tells the budget what only the body said.
-    pub(super) fn told(&self, told: &Told) {
-        self.granted.told(told);
-    }
-}
-
-/// How a wish stands.
-pub(super) enum Wish {
-    /// The request may be sent.
-    Allowed(Box<Allowed>),
-    /// Not before that time (R9).
-    Held(Monotonic),
-    /// There is no credential to send it with.
-    Unheld(Unheld),
-}
-
-/// The wish to send one request. Dropping it takes it back.
-pub(super) struct Wanted {
-    requester: Requester,
-    origin: url::Origin,
-    before: Option<Budget>,
-    stage: Stage,
-}
-
-enum Stage {
-    Credential,
-    Permit { held: Held, budget: Budget, permit: Permit },
-    Over,
-}
-
-impl Wanted {
-    /// What has become of it; after an end, never anything. Cancel safe.
-    pub(super) async fn next(&mut self) -> Wish {
-        loop {
-            match &mut self.stage {
-                Stage::Credential => {
-                    let held = match self.requester.keeper.held().await {
-                        Ok(held) => held,
-                        Err(unheld) => {
-                            self.stage = Stage::Over;
-                            return Wish::Unheld(unheld);
-                        }
-                    };
-                    let budgets = &self.requester.agent.budgets;
-                    let budget = budgets.of(&self.origin, held.credential.as_ref(), self.before.as_ref());
-                    let permit = budget.want();
-                    self.stage = Stage::Permit { held, budget, permit };
-                }
-                Stage::Permit { permit, .. } => match permit.next().await {
-                    Step::Held(until) => return Wish::Held(until),
-                    Step::Granted(granted) => {
-                        if let Stage::Permit { held, budget, .. } = std::mem::replace(&mut self.stage, Stage::Over) {
-                            return Wish::Allowed(Box::new(Allowed {
-                                held,
-                                budget,
-                                granted,
-                                asked: watch::Sender::new(None),
-                            }));
-                        }
-                    }
-                },
-                Stage::Over => return std::future::pending().await,
-            }
         }
     }
 }

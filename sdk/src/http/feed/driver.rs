@@ -1,7 +1,6 @@
 //! Performs what a feed's machine says.
 #![expect(clippy::disallowed_methods, reason = "spawns the task that owns the feed")]
 
-use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
@@ -11,8 +10,7 @@ use super::item::{FeedItem, FeedState};
 use super::machine::{Action, Event, Machine};
 use super::reader::{Ask, Reader};
 use crate::env::Env;
-use crate::error::Phase;
-use crate::http::exchange::{Answer, Progress};
+use crate::http::exchange::{Answer, Phases, Progress};
 use crate::machine::Machine as _;
 use crate::observe::Publisher;
 
@@ -38,7 +36,7 @@ pub(super) struct Driver<F, R: Reader> {
 /// The request under way.
 enum Io {
     None,
-    Asking { answer: BoxFuture<'static, Result<Fetched, FetchError>>, phase: watch::Receiver<Phase> },
+    Asking { answer: BoxFuture<'static, Result<Fetched, FetchError>>, phases: Phases },
     Reading(Answer),
 }
 
@@ -91,10 +89,10 @@ impl<F: Fetch, R: Reader> Driver<F, R> {
     }
 
     fn ask(&self, ask: Ask) -> Io {
-        let (progress, phase) = Progress::observed();
+        let (progress, phases) = Progress::observed();
         let Ask { url, headers, expected, long } = ask;
         let answer = self.fetch.fetch(FeedAsk::new(url, headers, expected, long, progress));
-        Io::Asking { answer, phase }
+        Io::Asking { answer, phases }
     }
 }
 
@@ -103,11 +101,11 @@ impl Io {
     async fn next(&mut self) -> Event {
         match self {
             Self::None => std::future::pending().await,
-            Self::Asking { answer, phase } => {
+            Self::Asking { answer, phases } => {
                 let fetched = tokio::select! {
                     biased;
                     fetched = answer => fetched,
-                    phase = changed(phase) => return Event::Began(phase),
+                    phase = phases.next() => return Event::Began(phase),
                 };
                 match fetched {
                     Ok(Fetched { answer, told, .. }) => {
@@ -133,13 +131,5 @@ impl Io {
                 }
             },
         }
-    }
-}
-
-/// The phase that begins next. Never, once the request is the exchange's alone.
-async fn changed(phase: &mut watch::Receiver<Phase>) -> Phase {
-    match phase.changed().await {
-        Ok(()) => *phase.borrow_and_update(),
-        Err(_) => std::future::pending().boxed().await,
     }
 }

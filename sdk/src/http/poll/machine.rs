@@ -256,7 +256,7 @@ impl Machine {
                 self.urge(now, now.instant + now.jitter(self.least()), out);
             }
             Event::Hint => self.urge(now, now.instant, out),
-            Event::Pushed(pushed) => self.pushed(now, pushed.ok(), out),
+            Event::Pushed(pushed) => self.pushed(now, pushed, out),
             Event::Woke => self.woke(now, out),
             Event::Close => self.end(End::Closed, out),
             Event::Tick => self.tick(now, out),

@@ -1,6 +1,5 @@
 //! What the machine of a polled read is told, and what it says.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use crate::connection::Backoff;
@@ -220,8 +219,8 @@ pub enum Event {
     Detached(Cause),
     /// The stream says that something may have changed.
     Hint,
-    /// The stream brought a value: decoded, or what was expected.
-    Pushed(Result<Marks, Arc<str>>),
+    /// The stream brought a value, with these marks; or one that could not be decoded.
+    Pushed(Option<Marks>),
     /// The machine has slept, or its clock was set: what is known may be old (R7).
     Woke,
     /// The caller closed the read, or its runtime ends.

@@ -38,7 +38,7 @@ pub(super) struct Dialing {
     refusals: Refusals,
     wanted: Option<Box<Wanted>>,
     /// Until the upgrade is answered.
-    allowed: Option<Box<Allowed>>,
+    allowed: Option<Arc<Allowed>>,
     /// What the present attempt was made with.
     held: Option<Held>,
     step: Option<(BoxFuture<'static, Step>, watch::Receiver<Phase>)>,

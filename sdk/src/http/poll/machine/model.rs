@@ -55,8 +55,8 @@ fn streamed() -> impl Strategy<Value = Event> {
         3 => Just(Event::Attached),
         1 => Just(Event::Detached(Cause::Dropped { code: None })),
         3 => Just(Event::Hint),
-        6 => marks().prop_map(|marks| Event::Pushed(Ok(marks))),
-        1 => Just(Event::Pushed(Err("a number".into()))),
+        6 => marks().prop_map(|marks| Event::Pushed(Some(marks))),
+        1 => Just(Event::Pushed(None)),
         1 => Just(Event::Woke),
     ]
 }
@@ -161,7 +161,7 @@ impl Model {
             (self.attached, self.confirmed) = (matches!(event, Event::Attached), false);
             self.flight = self.flight.map(|flight| Request { beside: false, ..flight });
         }
-        if let Event::Pushed(Ok(new)) = event {
+        if let Event::Pushed(Some(new)) = event {
             let ordered = self.shown.is_some_and(|old| in_order(old, *new) && proves(old, *new) && !self.reopens(*new));
             return May { take: (self.confirmed && ordered).then_some(*new), ..no };
         }

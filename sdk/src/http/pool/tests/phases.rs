@@ -4,27 +4,34 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
+use futures::FutureExt as _;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
-use tokio::sync::watch;
 
 use super::peers::{Authority, OK, Peer, answers, drain, head, say};
 use super::*;
 use crate::error::Phase;
-use crate::http::exchange::Progress;
+use crate::http::exchange::{Phases, Progress};
 
-fn observed(url: &str) -> (Request, watch::Receiver<Phase>) {
-    let (progress, phase) = Progress::observed();
+fn observed(url: &str) -> (Request, Phases) {
+    let (progress, phases) = Progress::observed();
     let mut request = get(url);
     request.progress = progress;
-    (request, phase)
+    (request, phases)
+}
+
+/// Completes once `phase` is the one that began last, if it is not yet.
+async fn comes_to(phases: &mut Phases, phase: Phase) {
+    while phases.last() != phase {
+        phases.next().await;
+    }
 }
 
 /// Sends until `phase` is reached, and abandons the request then.
-async fn reaches(pool: &Pool, request: Request, mut phase: watch::Receiver<Phase>, expected: Phase) {
+async fn reaches(pool: &Pool, request: Request, mut phases: Phases, expected: Phase) {
     bounded(async {
         tokio::select! {
             answer = pool.send(request) => panic!("nothing comes of it: {answer:?}"),
-            reached = phase.wait_for(|phase| *phase == expected) => assert!(reached.is_ok()),
+            () = comes_to(&mut phases, expected) => {}
         }
     })
     .await;
@@ -36,8 +43,8 @@ async fn r7_a_name_that_does_not_resolve_hangs_in_resolve() {
     let mut settings = builder().settings;
     settings.lookup = Arc::new(|_| Box::pin(std::future::pending()));
     let pool = PoolBuilder { settings }.build().unwrap();
-    let (request, phase) = observed("http://service.example/");
-    reaches(&pool, request, phase, Phase::Resolve).await;
+    let (request, phases) = observed("http://service.example/");
+    reaches(&pool, request, phases, Phase::Resolve).await;
 }
 
 /// R7: connect.
@@ -50,8 +57,8 @@ async fn r7_a_full_backlog_hangs_in_connect() {
     let address = listener.local_addr().unwrap();
     // Linux drops what comes when the queue is full: the queue holds one more than it was asked for.
     let _queued = [TcpStream::connect(address).await.unwrap(), TcpStream::connect(address).await.unwrap()];
-    let (request, phase) = observed(&format!("http://{address}/"));
-    reaches(&pool(), request, phase, Phase::Connect).await;
+    let (request, phases) = observed(&format!("http://{address}/"));
+    reaches(&pool(), request, phases, Phase::Connect).await;
     // The backstop ends it when nobody else does.
     let pool = builder().connect_timeout(Duration::from_millis(50)).build().unwrap();
     assert_eq!(kind(&pool, get(&format!("http://{address}/"))).await, FailureKind::Connect);
@@ -61,8 +68,8 @@ async fn r7_a_full_backlog_hangs_in_connect() {
 #[tokio::test]
 async fn r7_a_peer_that_answers_no_handshake_hangs_in_tls() {
     let peer = Peer::serve(|_, stream| drain(stream)).await;
-    let (request, phase) = observed(&peer.https("/"));
-    reaches(&pool(), request, phase, Phase::Tls).await;
+    let (request, phases) = observed(&peer.https("/"));
+    reaches(&pool(), request, phases, Phase::Tls).await;
     let pool = builder().connect_timeout(Duration::from_millis(500)).build().unwrap();
     assert_eq!(kind(&pool, get(&peer.https("/"))).await, FailureKind::Tls);
 }
@@ -75,7 +82,7 @@ async fn r7_a_peer_that_reads_no_body_hangs_in_write() {
         std::future::pending::<()>().await;
     })
     .await;
-    let (mut request, mut phase) = observed(&peer.http("/"));
+    let (mut request, mut phases) = observed(&peer.http("/"));
     request.method = Method::POST;
     request.body = Bytes::from(vec![0; 64 << 20]); // more than sockets hold
     let pool = pool();
@@ -83,20 +90,20 @@ async fn r7_a_peer_that_reads_no_body_hangs_in_write() {
     bounded(async {
         tokio::select! {
             answer = &mut sending => panic!("nothing comes of it: {answer:?}"),
-            reached = phase.wait_for(|phase| *phase == Phase::Write) => assert!(reached.is_ok()),
+            () = comes_to(&mut phases, Phase::Write) => {}
         }
-        phase.mark_unchanged();
+        while phases.next().now_or_never().is_some() {}
     })
     .await;
     #[expect(clippy::disallowed_methods, reason = "that nothing happens shows only after some time")]
     let more = tokio::time::timeout(Duration::from_millis(200), async {
         tokio::select! {
             answer = sending => panic!("nothing comes of it: {answer:?}"),
-            changed = phase.changed() => assert!(changed.is_ok()),
+            _ = phases.next() => {}
         }
     })
     .await;
-    assert!(more.is_err(), "{:?}", *phase.borrow());
+    assert!(more.is_err(), "{:?}", phases.last());
 }
 
 /// R7: first byte, on a new connection and on a pooled one.
@@ -113,17 +120,14 @@ async fn r7_a_peer_that_answers_nothing_hangs_in_first_byte() {
     })
     .await;
     let pool = builder().root_certificates(authority.pem).build().unwrap();
-    let (request, mut phase) = observed(&peer.https("/hangs"));
+    let (request, mut phases) = observed(&peer.https("/hangs"));
     let mut sending = pool.send(request);
     let mut seen = Vec::new();
     bounded(async {
         while seen.last() != Some(&Phase::FirstByte) {
             tokio::select! {
                 biased;
-                changed = phase.changed() => {
-                    assert!(changed.is_ok());
-                    seen.push(*phase.borrow_and_update());
-                }
+                phase = phases.next() => seen.push(phase),
                 answer = &mut sending => panic!("nothing comes of it: {answer:?}"),
             }
         }
@@ -134,10 +138,10 @@ async fn r7_a_peer_that_answers_nothing_hangs_in_first_byte() {
     assert!(seen.ends_with(&[Phase::Tls, Phase::FirstByte]), "{seen:?}");
 
     fetched(&pool, get(&peer.https("/"))).await.unwrap();
-    let (request, phase) = observed(&peer.https("/"));
+    let (request, mut phases) = observed(&peer.https("/"));
     fetched(&pool, request).await.unwrap();
-    assert!(!phase.has_changed().is_ok_and(|changed| changed), "a pooled connection is there already");
-    assert_eq!(*phase.borrow(), Phase::FirstByte);
+    assert_eq!(phases.next().now_or_never(), None, "a pooled connection is there already");
+    assert_eq!(phases.last(), Phase::FirstByte);
 }
 
 /// A request waits for a connection of its own and gets one that became free: it is in its first byte then, whatever
@@ -173,23 +177,23 @@ async fn a_connection_that_is_not_needed_any_more_tells_nothing() {
     });
     let pool = PoolBuilder { settings }.build().unwrap();
     let url = format!("http://service.example:{}/", address.port());
-    let (first, mut first_phase) = observed(&url);
-    let (second, mut second_phase) = observed(&url);
+    let (request, mut first) = observed(&url);
+    let (waiting, mut second) = observed(&url);
     let mut tasks = tokio::task::JoinSet::new();
-    let sending = pool.send(first);
+    let sending = pool.send(request);
     tasks.spawn(async move { drop(sending.await.unwrap().chunk().await) });
-    bounded(first_phase.wait_for(|phase| *phase == Phase::Connect)).await.unwrap();
-    bounded(first_phase.wait_for(|phase| *phase == Phase::FirstByte)).await.unwrap();
-    let sending = pool.send(second);
+    bounded(comes_to(&mut first, Phase::Connect)).await;
+    bounded(comes_to(&mut first, Phase::FirstByte)).await;
+    let sending = pool.send(waiting);
     tasks.spawn(async move { drop(sending.await) });
-    bounded(second_phase.wait_for(|phase| *phase == Phase::Resolve)).await.unwrap();
+    bounded(comes_to(&mut second, Phase::Resolve)).await;
     released.notify_one();
-    bounded(second_phase.wait_for(|phase| *phase == Phase::FirstByte)).await.unwrap();
+    bounded(comes_to(&mut second, Phase::FirstByte)).await;
     resolved.notify_one();
     while peer.connections() < 2 {
         tokio::task::yield_now().await;
     }
-    assert_eq!(*second_phase.borrow(), Phase::FirstByte);
+    assert_eq!(second.last(), Phase::FirstByte);
 }
 
 /// Many who want a name at the same time ask for it once (R8: waiters share).

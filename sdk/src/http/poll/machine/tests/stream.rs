@@ -17,7 +17,7 @@ fn later() -> Marks {
 }
 
 fn pushed(marks: Marks) -> Event {
-    Event::Pushed(Ok(marks))
+    Event::Pushed(Some(marks))
 }
 
 /// FC-17: a state that was reached before the stream was up, or while it came up, is seen by a look that starts later.
@@ -119,7 +119,7 @@ fn r4_a_pushed_value_that_is_older_is_a_hint() {
     read.permitted();
     assert_eq!(publications(&read.answer(Answer::Unchanged)), [fresh(3, false)]);
     read.pass(2 * SECOND);
-    assert_eq!(read.on(Event::Pushed(Err("a number".into()))), [Action::Want]);
+    assert_eq!(read.on(Event::Pushed(None)), [Action::Want]);
 }
 
 /// R6, R8: hints coalesce: one look, one more after a request that was under way, and no more than the pace permits.
