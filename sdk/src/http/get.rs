@@ -192,7 +192,8 @@ impl Get {
         self
     }
 
-    /// The delays after failures (R8).
+    /// The delays after failures (R8). What answers, and answers nothing of use, is not asked as often as that: the delay grows
+    /// to the interval of the [pace](Self::pace).
     pub fn backoff(mut self, backoff: Backoff) -> Self {
         self.chosen.backoff = Some(backoff);
         self

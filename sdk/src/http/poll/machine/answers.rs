@@ -104,7 +104,7 @@ impl Machine {
             self.rough = rough.or(Some(now.instant));
             // A service that answers a resumption with nothing at once may not know what to resume (FC-19).
             self.doubted = true;
-            let delay = self.backoff(now);
+            let delay = self.backoff_from_answers(now);
             self.rest(now, now.instant + delay.max(holds), out);
         }
     }
@@ -132,7 +132,7 @@ impl Machine {
         // A stream that is faster than the requests must not turn each of its values into one.
         self.rough.get_or_insert(now.instant);
         self.again = false;
-        let at = self.urgent_at(now.instant).max(now.instant + self.backoff(now));
+        let at = self.urgent_at(now.instant).max(now.instant + self.backoff_from_answers(now));
         self.urged = Some(at);
         self.rest(now, at, out);
     }
@@ -143,7 +143,7 @@ impl Machine {
         self.absence = Absence::default();
         self.rough.get_or_insert(now.instant);
         self.doubt(now, Cause::Behind, out);
-        let delay = self.backoff(now).max(least);
+        let delay = self.backoff_from_answers(now).max(least);
         self.again = false;
         self.rest(now, now.instant + delay, out);
     }
@@ -161,7 +161,7 @@ impl Machine {
 
     pub(super) fn fail(&mut self, now: Now, cause: Cause, out: &mut Actions<Action>) {
         self.rough.get_or_insert(now.instant);
-        let delay = self.backoff(now);
+        let delay = if is_answer(&cause) { self.backoff_from_answers(now) } else { self.backoff(now) };
         self.fail_for(now, cause, delay, out);
     }
 
@@ -184,5 +184,28 @@ impl Machine {
         self.doubt(now, cause, out);
         self.again = false;
         self.rest(now, now.instant + delay, out);
+    }
+}
+
+/// Whether somebody answered who can be asked again: what is away costs nothing by being asked for, and is to be found again
+/// soon.
+fn is_answer(cause: &Cause) -> bool {
+    match cause {
+        Cause::Status { .. }
+        | Cause::RateLimited { .. }
+        | Cause::Unauthorized
+        | Cause::Unavailable { .. }
+        | Cause::Refused { .. }
+        | Cause::Undecodable { .. }
+        | Cause::Misdirected { .. }
+        | Cause::NotYetVisible
+        | Cause::Behind
+        | Cause::OtherLog => true,
+        Cause::Connecting
+        | Cause::Unresolved { .. }
+        | Cause::Unreachable { .. }
+        | Cause::Dropped { .. }
+        | Cause::Stalled { .. }
+        | Cause::CredentialUnavailable { .. } => false,
     }
 }

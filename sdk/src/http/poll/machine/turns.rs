@@ -63,17 +63,30 @@ impl Machine {
         self.settings.backoff.delay(&now, rough, Duration::ZERO).max(LEAST)
     }
 
-    pub(super) fn rest_for_interval(&mut self, now: Now, holds: Duration, out: &mut Actions<Action>) {
+    /// The same after an answer of no use. Who answers is there, and gets no better by being asked again and again: the
+    /// delay is a quarter of the time for which no answer was a good one, up to the interval at which a healthy service is
+    /// asked (R8).
+    pub(super) fn backoff_from_answers(&self, now: Now) -> Duration {
+        let rough = self.rough.map_or(Duration::ZERO, |since| now.instant.since(since));
+        let ceiling = (rough / 4).min(self.interval(now));
+        self.backoff(now).max(ceiling.saturating_sub(now.jitter(ceiling / 4)))
+    }
+
+    fn interval(&self, now: Now) -> Duration {
         let pace = self.settings.pace;
-        let interval = match self.stream {
+        match self.stream {
             Stream::Up { .. } => self.settings.reread,
             Stream::Down => {
                 let unchanged = now.instant.since(self.changed);
                 (unchanged / pace.share.max(1)).min(pace.most).max(pace.least)
             }
-        };
+        }
+    }
+
+    pub(super) fn rest_for_interval(&mut self, now: Now, holds: Duration, out: &mut Actions<Action>) {
+        let interval = self.interval(now);
         // A pace of zero is the caller's own wish not to wait. What failed waits all the same (R8).
-        let least = if interval.is_zero() && pace.most.is_zero() { Duration::ZERO } else { LEAST };
+        let least = if interval.is_zero() && self.settings.pace.most.is_zero() { Duration::ZERO } else { LEAST };
         let interval = interval.saturating_sub(now.jitter(interval / 10)).max(least);
         // What the service states is a floor that no jitter goes under.
         self.rest(now, now.instant + interval.max(holds), out);

@@ -22,7 +22,7 @@ fn fc_01_r1_failed_polls_are_stale_and_the_next_value_forgets_them() {
     assert_eq!(publications(&read.value(over())), [fresh(6, true)]);
 }
 
-/// R1, R8: an hour of failures leaves the last value, says each cause once, and costs a look every few seconds.
+/// R1, R8: an hour of failures leaves the last value, says each cause once, and costs no more looks than a healthy hour.
 #[test]
 fn r1_r8_an_hour_of_failures_is_one_stale_reading() {
     let mut read = Read::fresh(Settings::default(), running());
@@ -35,8 +35,8 @@ fn r1_r8_an_hour_of_failures_is_one_stale_reading() {
         assert_eq!(publications(&read.unserved(status(503), None)), [], "nothing is said twice");
         looks += 1;
     }
-    assert!((1_300..1_700).contains(&looks), "{looks} looks at a mean of 2.5 s");
-    assert!(read.ahead() <= Duration::from_secs(5));
+    assert!((120..250).contains(&looks), "{looks} looks, in the end each 30 s");
+    assert!(read.ahead() <= Duration::from_secs(30));
 }
 
 /// FC-51, R7, R8: a credential that cannot be had is staleness, and the next look is planned. The service was not asked, so

@@ -149,3 +149,40 @@ fn r8_what_a_head_asks_for_outlives_its_body() {
     assert!(woken.on(Event::Woke).is_empty(), "it is not sent again before the time");
     assert_eq!(scheduled(&woken.value(running())), 60 * SECOND);
 }
+
+/// R8: a service that answers, and answers nothing of use, is soon asked no more often than one that is well. What is away
+/// is looked for more often.
+#[test]
+fn r8_a_service_that_fails_is_in_the_end_asked_no_more_often_than_a_healthy_one() {
+    let unserved = |read: &mut Read| read.unserved(Cause::Status { code: 500 }, None);
+    let behind = |read: &mut Read| read.answer(Answer::Value(running().at_version(1)));
+    let nothing = |read: &mut Read| read.answer(Answer::Nothing);
+    let unreachable = |read: &mut Read| {
+        let cause = Cause::Unreachable { detail: "refused".into() };
+        read.on(Event::Failed { cause, again: false })
+    };
+    type Answered = fn(&mut Read) -> Vec<Action>;
+    let of: [(Answered, u32, bool); 4] =
+        [(unserved, 60, false), (behind, 60, false), (nothing, 60, false), (unreachable, 200, true)];
+    for (which, (answered, first, away)) in of.into_iter().enumerate() {
+        let settings = Settings { pace: Pace::every(30 * SECOND), ..Settings::default() };
+        let mut read = Read::fresh(settings, running().at_version(2));
+        read.look();
+        let begin = read.now;
+        answered(&mut read);
+        let (mut looks, mut longest) = ([0; 10], Duration::ZERO);
+        while read.now < begin + 600 * SECOND {
+            let (delay, _) = read.look();
+            longest = longest.max(delay);
+            let minute = read.now.since(begin).as_secs() / 60;
+            if let Some(looks) = looks.get_mut(minute as usize) {
+                *looks += 1;
+            }
+            answered(&mut read);
+        }
+        assert!((3..=first).contains(&looks[0]), "{which}: {looks:?}, it is found again soon");
+        assert!(longest <= 30 * SECOND, "{which}: {longest:?}, and never later than its interval");
+        let settled = &looks[3..];
+        assert_eq!(settled.iter().all(|looks| *looks <= 3), !away, "{which}: {looks:?}");
+    }
+}
