@@ -31,10 +31,9 @@ mod refusals;
 mod source;
 #[cfg(feature = "http")]
 mod standing;
+mod text;
 mod variable;
 
-pub use command::command;
-pub use file::file;
 #[cfg(feature = "http")]
 pub(crate) use fingerprint::Fingerprint;
 pub use fingerprint::Identity;
@@ -42,10 +41,9 @@ pub use fingerprint::Identity;
 pub(crate) use keeper::{Held, Keeper, Unheld, WeakKeeper};
 #[cfg(feature = "http")]
 pub(crate) use refusals::{Refusals, Verdict};
-pub use source::Source;
+pub use source::{Source, command, file, variable};
 #[cfg(feature = "http")]
 pub(crate) use standing::Scope;
-pub use variable::variable;
 
 use std::fmt;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Credentials from a command.
+//! The text that a command prints.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -8,20 +8,8 @@ use std::sync::Arc;
 
 use tokio::io::AsyncReadExt as _;
 
-use super::source::{MOST, Origin, Source, Text, room};
+use super::text::{MOST, Text, room};
 use crate::error::Error;
-
-/// Credentials from what `program` prints with `args`, run anew each time: `gh auth token`, `vault read -field=token ..`.
-///
-/// No shell is involved. Its input is empty, its errors are not shown: when it fails, only its name and its exit status are
-/// told, so run it by hand to see more. It is killed when it is not needed any more, and when it prints more than 64 KiB.
-/// Programs that it starts itself are not killed, and it has not answered while one of them keeps its output open.
-///
-/// Put no secret among `args`: every user of the machine can read them.
-pub fn command<A: Into<OsString>>(program: impl Into<OsString>, args: impl IntoIterator<Item = A>) -> Source {
-    let args = args.into_iter().map(Into::into).collect();
-    Source::new(Origin::Command(Command { program: program.into(), args }))
-}
 
 #[derive(Clone)]
 pub(super) struct Command {
@@ -30,6 +18,10 @@ pub(super) struct Command {
 }
 
 impl Command {
+    pub(super) fn new(program: OsString, args: Arc<[OsString]>) -> Self {
+        Self { program, args }
+    }
+
     /// What tells it from others.
     pub(super) fn name(&self) -> String {
         format!("command {:?} {:?}", self.program, self.args)

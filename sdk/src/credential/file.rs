@@ -1,4 +1,4 @@
-//! Credentials from a file.
+//! The text of a file.
 
 use std::fmt;
 use std::io::{self, Read as _};
@@ -7,16 +7,8 @@ use std::sync::Arc;
 
 use tokio::sync::Semaphore;
 
-use super::source::{MOST, Origin, Source, Text, room};
+use super::text::{MOST, Text, room};
 use crate::error::Error;
-
-/// Credentials from the file at `path`, which is read anew each time, so a token that is renewed there is found.
-///
-/// At most 64 KiB. Whoever renews it replaces the file (a rename over it), as Kubernetes does with its secrets: a file that is
-/// written in place can be read half.
-pub fn file(path: impl Into<PathBuf>) -> Source {
-    Source::new(Origin::File(File { path: path.into().into(), turn: Arc::new(Semaphore::new(1)) }))
-}
 
 #[derive(Clone, Debug)]
 pub(super) struct File {
@@ -27,6 +19,10 @@ pub(super) struct File {
 }
 
 impl File {
+    pub(super) fn new(path: PathBuf) -> Self {
+        Self { path: path.into(), turn: Arc::new(Semaphore::new(1)) }
+    }
+
     /// What tells it from others.
     pub(super) fn name(&self) -> String {
         format!("file {:?}", self.path)
@@ -70,7 +66,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("token");
         assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
-        let file = File { path: path.clone().into(), turn: Arc::new(Semaphore::new(1)) };
+        let file = File::new(path.clone());
         let mut first = Box::pin(file.bytes());
         assert!(futures::poll!(&mut first).is_pending());
         drop(first);

@@ -1,12 +1,13 @@
 //! A credential made of the text that something gives.
 
+use std::ffi::OsString;
 use std::fmt;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use ::http::HeaderName;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
-use secrecy::zeroize::Zeroizing;
 
 use super::command::Command;
 use super::file::File;
@@ -14,10 +15,34 @@ use super::variable::Variable;
 use super::{Credential, Credentials, Identity, check_user, header_name};
 use crate::error::Error;
 
-/// The most that a source may give: 64 KiB.
-pub(super) const MOST: usize = 64 << 10;
+/// Credentials from the environment variable `name` of this process.
+///
+/// The environment of a process seldom changes while it runs: for a token that is renewed, [`file()`] and [`command()`] are
+/// better. Programs that this one starts inherit the variable.
+pub fn variable(name: impl Into<OsString>) -> Source {
+    Source::new(Origin::Variable(Variable::new(name.into())))
+}
 
-/// A source that takes its text from a [variable](super::variable()), a [file](super::file()) or a [command](super::command()).
+/// Credentials from the file at `path`, which is read anew each time, so a token that is renewed there is found.
+///
+/// At most 64 KiB. Whoever renews it replaces the file (a rename over it), as Kubernetes does with its secrets: a file that is
+/// written in place can be read half.
+pub fn file(path: impl Into<PathBuf>) -> Source {
+    Source::new(Origin::File(File::new(path.into())))
+}
+
+/// Credentials from what `program` prints with `args`, run anew each time: `gh auth token`, `vault read -field=token ..`.
+///
+/// No shell is involved. Its input is empty, its errors are not shown: when it fails, only its name and its exit status are
+/// told, so run it by hand to see more. It is killed when it is not needed any more, and when it prints more than 64 KiB.
+/// Programs that it starts itself are not killed, and it has not answered while one of them keeps its output open.
+///
+/// Put no secret among `args`: every user of the machine can read them.
+pub fn command<A: Into<OsString>>(program: impl Into<OsString>, args: impl IntoIterator<Item = A>) -> Source {
+    Source::new(Origin::Command(Command::new(program.into(), args.into_iter().map(Into::into).collect())))
+}
+
+/// A source that takes its text from a [variable](variable()), a [file](file()) or a [command](command()).
 ///
 /// The text without the white space around it becomes a bearer token, unless the source is told otherwise. It is read anew
 /// each time that the source is asked. Text that is empty or cannot be made into a credential counts as a source that
@@ -31,7 +56,7 @@ pub struct Source {
 }
 
 #[derive(Clone, Debug)]
-pub(super) enum Origin {
+enum Origin {
     Variable(Variable),
     File(File),
     Command(Command),
@@ -46,7 +71,7 @@ enum Form {
 }
 
 impl Source {
-    pub(super) fn new(origin: Origin) -> Self {
+    fn new(origin: Origin) -> Self {
         Self { origin, form: Form::Bearer, lasts: None }
     }
 
@@ -132,14 +157,6 @@ impl fmt::Display for Origin {
             Self::Command(command) => command.fmt(f),
         }
     }
-}
-
-/// What a source gave, wiped when it is dropped.
-pub(super) type Text = Zeroizing<Vec<u8>>;
-
-/// Room for the most that is read and one byte more: what is never moved to a larger place leaves no copy behind.
-pub(super) fn room() -> Text {
-    Zeroizing::new(Vec::with_capacity(MOST + 1))
 }
 
 #[cfg(test)]

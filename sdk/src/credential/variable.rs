@@ -1,20 +1,12 @@
-//! Credentials from a variable of the environment.
+//! The text of a variable of the environment.
 
 use std::ffi::OsString;
 use std::fmt;
 
 use secrecy::zeroize::Zeroizing;
 
-use super::source::{Origin, Source, Text};
+use super::text::Text;
 use crate::error::Error;
-
-/// Credentials from the environment variable `name` of this process.
-///
-/// The environment of a process seldom changes while it runs: for a token that is renewed, [`file`](super::file()) and
-/// [`command`](super::command()) are better. Programs that this one starts inherit the variable.
-pub fn variable(name: impl Into<OsString>) -> Source {
-    Source::new(Origin::Variable(Variable { name: name.into() }))
-}
 
 #[derive(Clone, Debug)]
 pub(super) struct Variable {
@@ -22,6 +14,10 @@ pub(super) struct Variable {
 }
 
 impl Variable {
+    pub(super) fn new(name: OsString) -> Self {
+        Self { name }
+    }
+
     /// What tells it from others.
     pub(super) fn name(&self) -> String {
         format!("variable {:?}", self.name)

@@ -1,7 +1,7 @@
 use ::http::HeaderMap;
 
 use super::*;
-use crate::credential::{command, file, variable};
+use crate::credential::text::MOST;
 
 async fn asked(source: &Source) -> Result<(String, String), Error> {
     let credential = source.credential().await?;
