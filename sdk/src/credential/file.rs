@@ -66,21 +66,19 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("token");
         assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
+        // Both ends of the pipe, which waits for nobody to open it. Whoever opens it now hangs in the read until this is
+        // gone, which it is if the test fails, too: the end of its runtime waits for a read that hangs.
+        let hangs = std::fs::File::options().read(true).write(true).open(&path).unwrap();
         let file = File::new(path.clone());
         let mut first = Box::pin(file.bytes());
         assert!(futures::poll!(&mut first).is_pending());
         drop(first);
-        let writer = {
-            let path = path.clone();
-            // It opens once the reader that was left behind has opened the other end.
-            tokio::task::spawn_blocking(move || std::fs::File::create(path).unwrap()).await.unwrap()
-        };
-        assert_eq!(file.turn.available_permits(), 0, "the next one waits for it");
+        assert_eq!(file.turn.available_permits(), 0, "the read that was left behind has its turn still");
         let mut second = Box::pin(file.bytes());
-        assert!(futures::poll!(&mut second).is_pending());
+        assert!(futures::poll!(&mut second).is_pending(), "the next one waits for it");
         std::fs::write(dir.path().join("next"), "two").unwrap();
         std::fs::rename(dir.path().join("next"), &path).unwrap();
-        drop(writer);
+        drop(hangs);
         assert_eq!(**second.await.unwrap(), *b"two");
     }
 }

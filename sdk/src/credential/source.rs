@@ -27,6 +27,10 @@ pub fn variable(name: impl Into<OsString>) -> Source {
 ///
 /// At most 64 KiB. Whoever renews it replaces the file (a rename over it), as Kubernetes does with its secrets: a file that is
 /// written in place can be read half.
+///
+/// A path that hangs, as on a dead network mount, is a source that does not answer, and keeps one thread for blocking tasks
+/// however often it is asked. The end of a tokio runtime waits for that thread, unless it is
+/// [shut down with a bound](tokio::runtime::Runtime::shutdown_timeout).
 pub fn file(path: impl Into<PathBuf>) -> Source {
     Source::new(Origin::File(File::new(path.into())))
 }
