@@ -34,7 +34,6 @@ mod standing;
 mod text;
 mod variable;
 
-#[cfg(feature = "http")]
 pub(crate) use fingerprint::Fingerprint;
 pub use fingerprint::Identity;
 #[cfg(feature = "http")]
@@ -66,6 +65,8 @@ use crate::machine::Wall;
 pub struct Credential {
     name: HeaderName,
     value: SecretString,
+    /// Of the two above. Made with them, since credentials are compared far more often than they change.
+    print: Fingerprint,
     expiry: Option<Expiry>,
 }
 
@@ -87,7 +88,7 @@ impl Credential {
         if !is_token(token.expose_secret()) {
             return Err(Error::invalid("credential", "a token of visible ASCII characters without spaces"));
         }
-        Ok(Self { name: AUTHORIZATION, value: format!("Bearer {}", token.expose_secret()).into(), expiry: None })
+        Ok(Self::new(AUTHORIZATION, format!("Bearer {}", token.expose_secret()).into()))
     }
 
     /// A user and a password, or a token in its place, in the `Authorization` header (RFC 7617), as UTF-8.
@@ -107,7 +108,7 @@ impl Credential {
         }
         let pair = Zeroizing::new(format!("{user}:{}", password.expose_secret()));
         let pair = Zeroizing::new(STANDARD.encode(pair.as_bytes()));
-        Ok(Self { name: AUTHORIZATION, value: format!("Basic {}", *pair).into(), expiry: None })
+        Ok(Self::new(AUTHORIZATION, format!("Basic {}", *pair).into()))
     }
 
     /// A header of the service's own, such as GitLab's `PRIVATE-TOKEN`.
@@ -121,7 +122,12 @@ impl Credential {
         if value.expose_secret().trim().is_empty() || !fits {
             return Err(Error::invalid("credential", "a value of visible ASCII characters"));
         }
-        Ok(Self { name, value, expiry: None })
+        Ok(Self::new(name, value))
+    }
+
+    fn new(name: HeaderName, value: SecretString) -> Self {
+        let print = Fingerprint::of(name.as_str(), value.expose_secret());
+        Self { name, value, print, expiry: None }
     }
 
     /// States when the service stops taking it: the source is asked for another one before that.
@@ -155,13 +161,13 @@ impl Credential {
 
     /// Whether the service would see no difference.
     pub(crate) fn is(&self, other: &Self) -> bool {
-        self.name == other.name && self.value.expose_secret() == other.value.expose_secret()
+        self.print == other.print
     }
 
-    /// Names it without telling it: the same for two that [`is`](Self::is) finds the same.
+    /// Names it without telling it: the same for two that [`is`](Self::is) finds the same. It costs nothing.
     #[cfg(feature = "http")]
     pub(crate) fn fingerprint(&self) -> Fingerprint {
-        Fingerprint::of(self.name.as_str(), self.value.expose_secret())
+        self.print
     }
 }
 
@@ -224,7 +230,7 @@ impl Credentials for Credential {
     }
 
     fn identity(&self) -> Option<Identity> {
-        Some(Identity::of(self.name.as_str(), self.value.expose_secret()))
+        Some(Identity(self.print))
     }
 }
 

@@ -24,7 +24,7 @@ impl fmt::Debug for Fingerprint {
 
 /// What a source of credentials is known by. Opaque: it tells nothing of the source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Identity(Fingerprint);
+pub struct Identity(pub(super) Fingerprint);
 
 impl Identity {
     /// The identity of what `name` names, such as a path. Names of one kind are told from those of another.

@@ -149,7 +149,8 @@ impl Credentials for Source {
             Origin::File(file) => file.name(),
             Origin::Command(command) => command.name(),
         };
-        Some(Identity::of("source", &format!("{name} {form:?} {lasts:?}")))
+        // No header has a space in its name, and a credential is known by its header.
+        Some(Identity::of("source of", &format!("{name} {form:?} {lasts:?}")))
     }
 }
 
