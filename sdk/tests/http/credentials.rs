@@ -1,4 +1,4 @@
-//! Credentials that expire, are refused, or cannot be had; and where they do not go.
+//! Credentials that expire, are refused, or cannot be had.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use outlast::http::poll::Pace;
-use outlast::testing::{Reply, Script};
+use outlast::testing::Reply;
 use outlast::{Cause, Credential, Credentials, End, Error, Reading};
 
 use crate::world::{HOUR, MINUTE, Record, Run, SECOND, World, doubted, run};
@@ -153,52 +153,6 @@ async fn r8_a_source_out_of_reach_is_an_outage() {
     assert!((MINUTE..MINUTE + 2 * SECOND).contains(&took), "after {took:?}");
 }
 
-/// A redirect to another origin, host or port, is followed without the credential; what is refused there says nothing
-/// about it (R3).
-#[tokio::test(start_paused = true)]
-async fn r3_a_redirect_to_another_origin_drops_the_credential() {
-    for (there, path) in [("http://store.example/object", "/object"), ("http://ci.example:8080/object", "/object")] {
-        let world = World::new();
-        let store = Script::serve(&world.net, "store.example");
-        world.ci.replies("/run", [Reply::status(302).header("location", there)]);
-        for service in [&store, &world.ci] {
-            service.on(path, |asked| match (asked.header("authorization"), asked.header("x-api-key")) {
-                (None, None) => run("running"),
-                _ => Reply::status(500),
-            });
-        }
-        let get = world.get("/run").header("x-api-key", "secret").credential(Credential::bearer("t").unwrap());
-        let read = get.observe::<Run>().unwrap();
-        let seen = Record::of(&read);
-        world.shows(&read, "running", SECOND).await;
-        for status in [401, 403] {
-            for service in [&store, &world.ci] {
-                service.replies(path, [Reply::status(status)]);
-            }
-            doubted(&world.env, &read, 5 * SECOND, |cause| matches!(cause, Cause::Misdirected { .. })).await;
-            world.pass(MINUTE).await;
-        }
-        assert_eq!(seen.end(), None, "{there}");
-        assert!(world.ci.asked("/run").iter().all(|asked| asked.header("authorization") == Some("Bearer t")));
-        let elsewhere = store.asked(path).into_iter().chain(world.ci.asked(path));
-        assert!(elsewhere.into_iter().all(|asked| asked.header("authorization").is_none()));
-    }
-}
-
-/// A redirect within the origin keeps it, and two that follow each other are followed.
-#[tokio::test(start_paused = true)]
-async fn a_redirect_within_the_origin_keeps_the_credential() {
-    let world = World::new();
-    world.ci.replies("/run", [Reply::text("moved").with_status(307).header("location", "next?a=b")]);
-    world.ci.replies("/next", [Reply::status(308).header("location", "http://ci.example/last")]);
-    world.ci.replies("/last", [run("running")]);
-    let get = world.get("/run").credential(Credential::bearer("t").unwrap());
-    let read = get.observe::<Run>().unwrap();
-    world.shows(&read, "running", SECOND).await;
-    assert_eq!(world.ci.asked("/last")[0].header("authorization"), Some("Bearer t"));
-    assert_eq!(world.ci.connections(), 1, "a redirect's body is read, and its connection used again");
-}
-
 /// A service whose tags differ from token to token; `valid` are the tokens that it takes.
 fn tagging(world: &World, valid: impl Fn(&str) -> bool + Send + 'static) {
     world.ci.on("/run", move |asked| {
@@ -257,4 +211,16 @@ async fn a_tag_belongs_to_its_credential() {
     assert!(tokens.len() > 2 && tokens.len() < 12, "{tokens:?}");
     assert_eq!(untagged(&world), tokens.len(), "one whole answer for each credential");
     assert!(seen.causes().is_empty());
+}
+
+/// FC-51, R3: a refusal is one though a body is announced that never comes: the token does not go out again and again.
+#[tokio::test(start_paused = true)]
+async fn fc_51_a_refusal_is_one_whatever_its_body() {
+    for status in [401, 403] {
+        let world = World::new();
+        world.ci.replies("/run", [Reply::status(status).body("no, no, no").stalls(2)]);
+        let read = world.get("/run").credential(Credential::bearer("t").unwrap()).observe::<Run>().unwrap();
+        assert_eq!(read.until(Run::is_over).within(MINUTE).await.unwrap_err().end(), Some(End::Denied), "{status}");
+        assert_eq!(uses(&world, "t"), 2, "{status}");
+    }
 }

@@ -12,6 +12,8 @@ use outlast::http::poll::Bounds;
 use outlast::testing::{Net, Reply, SimulatedExchange};
 use outlast::transport::{Io, Network};
 use outlast::{Cause, Credential, Observable};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::task::JoinSet;
 
 use crate::world::{MILLI, Record, Run, SECOND, World, doubted, run, stalled};
 
@@ -210,4 +212,45 @@ async fn r7_the_bounds_that_were_set_are_kept() {
     doubted(&world.env, &read, 4 * SECOND + STEP, stalled(Phase::Idle, 4 * SECOND)).await;
     world.shows(&read, "success", STEP).await;
     assert_eq!(seen.end(), None);
+}
+
+/// A service that says the first piece, and then the second one each second.
+fn drips(world: &World, first: &'static str, then: &'static str) -> JoinSet<()> {
+    let (mut listener, env) = (world.net.listen("drip.example"), world.env.clone());
+    let mut life = JoinSet::new();
+    life.spawn(async move {
+        let mut connections = JoinSet::new();
+        while let Some(mut io) = listener.accept().await {
+            let env = env.clone();
+            connections.spawn(async move {
+                let _ = io.read(&mut [0; 4096]).await;
+                let mut piece = first;
+                while io.write_all(piece.as_bytes()).await.is_ok() {
+                    piece = then;
+                    env.sleep_until(Some(env.instant() + SECOND)).await;
+                }
+            });
+        }
+    });
+    life
+}
+
+/// R7: an answer that goes on for ever without getting anywhere is found by the bound of its phase.
+#[tokio::test(start_paused = true)]
+async fn r7_an_answer_that_never_ends_is_found() {
+    const CHUNKED: &str = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n";
+    const CHUNK: &str = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n1;";
+    const HINTS: &str = "HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n";
+    for (what, first, then, phase, bound) in [
+        ("heads before the head", HINTS, HINTS, Phase::FirstByte, 15 * SECOND),
+        ("a head", "HTTP/1.1 200 OK\r\n", "X: y\r\n", Phase::FirstByte, 15 * SECOND),
+        ("white space", CHUNKED, "1\r\n \r\n", Phase::Idle, 60 * SECOND),
+        ("a word about a chunk", CHUNK, "x", Phase::Idle, 10 * SECOND),
+    ] {
+        println!("{what}");
+        let world = World::new();
+        let _service = drips(&world, first, then);
+        let read = world.agent.get("http://drip.example/run").observe::<Run>().unwrap();
+        doubted(&world.env, &read, bound + SECOND, stalled(phase, bound)).await;
+    }
 }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use outlast::http::feed::{self, FeedEnd, FeedItem, LogKind};
 use outlast::http::poll::Pace;
 use outlast::testing::{Net, Reply, SimulatedExchange, env};
 use outlast::{Cause, End, Reading, WaitError};
@@ -59,59 +60,6 @@ async fn a_read_outlives_the_handle_of_its_agent() {
     let known = read.until(Run::is_over).within(MINUTE).await.unwrap();
     assert_eq!(known.status, "success");
     drop(env);
-}
-
-/// R7: a machine that slept, or whose clock was set, looks at once, on another connection; a `Retry-After` is kept.
-#[tokio::test(start_paused = true)]
-async fn r7_a_jump_of_the_clock_forces_a_look() {
-    for back in [false, true] {
-        let world = World::new();
-        world.ci.replies("/run", [run("running"), run("success")]);
-        let read = world.get("/run").pace(Pace::every(HOUR)).observe::<Run>().unwrap();
-        world.shows(&read, "running", SECOND).await;
-        world.pass(MINUTE).await;
-        assert_eq!(world.ci.total(), 1);
-        if back {
-            world.clock.set_back(2 * HOUR);
-        } else {
-            world.clock.advance(2 * HOUR);
-        }
-        world.shows(&read, "success", 1_200 * MILLI).await;
-        assert_eq!(world.ci.asked("/run")[1].connection, 2, "what was open before the sleep is not trusted");
-    }
-}
-
-/// R7: the same in the middle of a long poll, whose connection the sleep has killed without a word.
-#[tokio::test(start_paused = true)]
-async fn r7_a_jump_of_the_clock_abandons_a_long_poll() {
-    let world = World::new();
-    world.ci.replies("/run", [run("running").header("etag", "\"1\""), Reply::hang(), run("success")]);
-    let read = world.get("/run").wait(4 * HOUR).observe::<Run>().unwrap();
-    world.ci.until("/run", 2).await;
-    world.pass(MINUTE).await;
-    world.net.silence("ci.example");
-    world.net.heal("ci.example");
-    world.clock.advance(2 * HOUR);
-    world.shows(&read, "success", 1_500 * MILLI).await;
-    let asked = world.ci.asked("/run");
-    assert_eq!((asked.len(), asked[2].header("if-none-match")), (3, None), "the whole state, at once");
-}
-
-/// R7, FC-55: a jump is no licence to ask before the service wants it, whether it refused or only asked for time.
-#[tokio::test(start_paused = true)]
-async fn r7_a_jump_of_the_clock_breaks_no_promise_to_wait() {
-    for status in [429, 200] {
-        let world = World::new();
-        let first = run("running").with_status(status).header("retry-after", 600);
-        world.ci.replies("/run", [first, run("success")]);
-        let read = world.get("/run").observe::<Run>().unwrap();
-        world.ci.until("/run", 1).await;
-        world.pass(SECOND).await;
-        world.clock.advance(2 * HOUR);
-        world.pass(10 * SECOND).await;
-        assert_eq!(world.ci.total(), 1, "{status}");
-        world.shows(&read, "success", 600 * SECOND).await;
-    }
 }
 
 /// R9: a wait's own budget is no verdict; the read goes on and another wait succeeds.
@@ -198,6 +146,30 @@ fn the_end_of_the_runtime_closes_its_reads() {
     });
     drop(runtime);
     assert!(matches!(read.latest(), Reading::Ended { end: End::Closed, .. }), "{:?}", read.latest());
+}
+
+/// Nor is who begins with that agent elsewhere: what it gives ends as closed at once. Over real sockets.
+#[test]
+fn an_agent_whose_runtime_is_over_leaves_nobody_waiting() {
+    let runtime = || tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    let over = runtime();
+    let address = "http://127.0.0.1:1/";
+    let agent = over.block_on(async { outlast::http::Agent::builder().build().unwrap() });
+    let running = over.block_on(async { agent.get(address).observe::<Run>().unwrap() });
+    drop(over);
+    runtime().block_on(async {
+        let closed = |wait: WaitError<Run>| assert_eq!(wait.end(), Some(End::Closed), "{wait}");
+        closed(running.until(Run::is_over).within(5 * SECOND).await.unwrap_err());
+        let late = agent.get(address).observe::<Run>().unwrap();
+        closed(late.until(Run::is_over).within(5 * SECOND).await.unwrap_err());
+        let mut log = agent.get(address).log(LogKind::Whole, feed::Settings::default()).unwrap();
+        log.finish();
+        let env = env(1);
+        tokio::select! {
+            item = log.next() => assert_eq!(item, Some(FeedItem::Ended(FeedEnd::Closed))),
+            () = env.sleep_until(Some(env.instant() + 5 * SECOND)) => panic!("nothing comes"),
+        }
+    });
 }
 
 /// Bad input is a typed error that names the field, and nothing is sent.

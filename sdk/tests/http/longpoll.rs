@@ -282,3 +282,14 @@ async fn r3_204_to_a_plain_request_is_no_value() {
     doubted(&world.env, &read, 3 * SECOND, |cause| *cause == Cause::Status { code: 204 }).await;
     assert!(read.until(Run::is_over).within(HOUR).await.unwrap_err().is_still_pending());
 }
+
+/// FC-19: 204 at once to a request that asked to be held is no "nothing yet": it confirms nothing.
+#[tokio::test(start_paused = true)]
+async fn fc_19_an_immediate_204_confirms_nothing() {
+    let world = World::new();
+    world.ci.replies("/run", [run("running").header("etag", "\"1\""), Reply::status(204)]);
+    let read = world.get("/run").wait(30 * SECOND).observe::<Run>().unwrap();
+    world.shows(&read, "running", SECOND).await;
+    world.pass(10 * MINUTE).await;
+    assert!(matches!(read.latest(), Reading::Stale { .. }), "{:?}", read.latest());
+}

@@ -195,3 +195,13 @@ async fn r2_a_first_value_that_is_late_is_loading() {
     let before = seen.all().iter().take_while(|reading| matches!(reading, Reading::Loading { .. })).count();
     assert_eq!(before + 1, seen.all().len());
 }
+
+/// R3: the head of a 410 says it all: it is an end, though a body is announced that never comes.
+#[tokio::test(start_paused = true)]
+async fn r3_410_is_gone_whatever_its_body() {
+    let world = World::new();
+    world.ci.replies("/run", [run("running"), Reply::status(410).body("gone, gone").stalls(2)]);
+    let read = world.get("/run").observe::<Run>().unwrap();
+    assert_eq!(read.until(Run::is_over).within(10 * SECOND).await.unwrap_err().end(), Some(End::Gone));
+    assert_eq!(world.ci.total(), 2);
+}

@@ -63,7 +63,8 @@ impl World {
         let env = Env::new(clock.clone(), 7);
         let mut limits = Limits::default();
         limits.spacing = spacing;
-        let agent = Agent::builder().exchange(exchange).env(env.clone()).limits(limits).build().unwrap();
+        let agent = Agent::builder().exchange(exchange).network(net.clone()).env(env.clone()).limits(limits);
+        let agent = agent.build().unwrap();
         Self { net, ci, clock, env, agent }
     }
 
@@ -75,6 +76,22 @@ impl World {
     /// Lets virtual time pass.
     pub(crate) async fn pass(&self, time: Duration) {
         self.env.sleep_until(Some(self.env.instant() + time)).await;
+    }
+
+    /// How many requests come in that time.
+    pub(crate) async fn asked_in(&self, time: Duration) -> usize {
+        let before = self.ci.total();
+        self.pass(time).await;
+        self.ci.total() - before
+    }
+
+    /// What `future` comes to within that time.
+    pub(crate) async fn within<T>(&self, bound: Duration, future: impl Future<Output = T>) -> Option<T> {
+        tokio::select! {
+            biased; // what is there in time counts
+            output = future => Some(output),
+            () = self.pass(bound) => None,
+        }
     }
 
     /// How long `future` takes.
@@ -173,4 +190,12 @@ pub(crate) async fn doubted<T: Send + Sync + 'static>(
 /// Whether it is a stall in that phase.
 pub(crate) fn stalled(phase: Phase, bound: Duration) -> impl Fn(&Cause) -> bool {
     move |cause| *cause == Cause::Stalled { phase, bound }
+}
+
+/// What `code` comes to, which takes no time worth mentioning, wherever it runs: at most 20 s.
+#[expect(clippy::disallowed_methods, reason = "code that takes hours is to fail, and not to hang")]
+pub(crate) fn in_time<T: Send + 'static>(code: impl FnOnce() -> T + Send + 'static) -> T {
+    let (send, receive) = std::sync::mpsc::channel();
+    std::thread::spawn(move || send.send(code()));
+    receive.recv_timeout(20 * SECOND).expect("an answer within 20 s")
 }
