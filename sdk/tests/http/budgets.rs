@@ -135,7 +135,8 @@ async fn r10_open_feeds_keep_no_status_from_being_read() {
     world.ci.on("/run", |_| run("success"));
     let events = |n| world.get(&format!("/events?{n}")).events(true, feed::Settings::default()).unwrap();
     let _feeds: Vec<_> = (0..64).map(events).collect();
-    world.pass(20 * SECOND).await;
+    // All are open, and none for so long that its place is free for its age.
+    world.pass(13 * SECOND).await;
     assert_eq!(handle.readers(), 64);
     let read = world.get("/run").observe::<Run>().unwrap();
     let alive = async {
@@ -145,7 +146,7 @@ async fn r10_open_feeds_keep_no_status_from_being_read() {
         }
     };
     tokio::select! {
-        _ = world.shows(&read, "success", MINUTE) => {}
+        _ = world.shows(&read, "success", SECOND) => {}
         () = alive => {}
     }
 }
@@ -162,10 +163,10 @@ async fn r10_logs_that_nobody_takes_keep_no_status_from_being_read() {
         world.get(&format!("/log?{n}")).log(LogKind::Whole, settings).unwrap()
     };
     let _logs: Vec<_> = (0..64).map(log).collect();
-    world.pass(30 * SECOND).await;
+    world.pass(13 * SECOND).await;
     assert_eq!(world.ci.asked("/log").len(), 64);
     let read = world.get("/run").observe::<Run>().unwrap();
-    world.shows(&read, "success", MINUTE).await;
+    world.shows(&read, "success", SECOND).await;
 }
 
 /// R7, R8: long polls that are held take no place for longer than an answer may take: each of more than there are places
