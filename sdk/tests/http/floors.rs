@@ -56,6 +56,7 @@ async fn r8_a_floor_counts_whatever_else_the_answer_is() {
         ("what is not there yet", Reply::status(404).header("x-poll-interval", 60), 60),
         ("a redirect", Reply::status(302).header("location", "/there").header("retry-after", 60), 60),
         ("a redirect without a place", Reply::status(302).header("retry-after", 60), 60),
+        ("a redirect to what ends", Reply::status(302).header("location", "/ends").header("retry-after", 60), 60),
         ("a value that is cut", run("running").header("retry-after", 60).cut(3), 60),
         ("an error that stalls", error.header("retry-after", 300).stalls(3), 300),
     ] {
@@ -63,6 +64,7 @@ async fn r8_a_floor_counts_whatever_else_the_answer_is() {
         let world = World::new();
         world.ci.replies("/run", [reply]);
         world.ci.on("/there", |_| run("running"));
+        world.ci.on("/ends", |_| Reply::close());
         let _read = world.get("/run").grace(24 * HOUR).observe::<Run>().unwrap();
         keeps_to(&world, &world.ci, "/run", floor * SECOND).await;
     }
@@ -80,28 +82,41 @@ async fn r8_a_floor_counts_with_a_value_that_is_behind() {
     assert_eq!(read.latest().cause(), Some(&Cause::Behind));
 }
 
-/// R8: the same for a log that is cut.
+/// R8: the same for a log.
 #[tokio::test(start_paused = true)]
-async fn r8_a_floor_counts_for_a_log_that_is_cut() {
-    let world = World::new();
-    world.ci.replies("/log", [Reply::text("0123456789").header("retry-after", 60).cut(3)]);
-    let _log = world.get("/log").log(LogKind::Whole, feed::Settings::default()).unwrap();
-    keeps_to(&world, &world.ci, "/log", MINUTE).await;
+async fn r8_a_floor_counts_whatever_becomes_of_a_log() {
+    for (what, reply) in [
+        ("cut", Reply::text("0123456789").cut(3)),
+        ("stalled", Reply::text("0123456789").stalls(3)),
+        ("not there yet", Reply::status(404)),
+        ("a redirect to what ends", Reply::status(302).header("location", "/ends")),
+    ] {
+        println!("{what}");
+        let world = World::new();
+        world.ci.replies("/log", [reply.header("retry-after", 60)]);
+        world.ci.on("/ends", |_| Reply::close());
+        let _log = world.get("/log").log(LogKind::Whole, feed::Settings::default()).unwrap();
+        keeps_to(&world, &world.ci, "/log", MINUTE).await;
+    }
 }
 
-/// R8, FC-55: `Retry-After` of a stream that is refused: of events as of WebSockets.
+/// R8, FC-55: `Retry-After` of a stream that is refused, of events as of WebSockets: for the rate, and for what its budget
+/// knows nothing of.
 #[tokio::test(start_paused = true)]
 async fn fc_55_a_stream_is_not_opened_before_the_time_that_the_service_states() {
-    for (path, push) in [
-        ("/events", Push::events("http://push.example/events").into()),
-        ("/ws", Push::from(Push::websocket("ws://push.example/ws"))),
-    ] {
-        let world = World::new();
-        world.ci.replies("/run", [run("running")]);
-        let service = Script::serve(&world.net, "push.example");
-        service.replies(path, [Reply::status(503).header("retry-after", 120)]);
-        let _read = world.get("/run").push(push).observe::<Run>().unwrap();
-        keeps_to(&world, &service, path, 2 * MINUTE).await;
+    for status in [503, 500] {
+        for (path, push) in [
+            ("/events", Push::events("http://push.example/events").into()),
+            ("/ws", Push::from(Push::websocket("ws://push.example/ws"))),
+        ] {
+            println!("{status} {path}");
+            let world = World::new();
+            world.ci.replies("/run", [run("running")]);
+            let service = Script::serve(&world.net, "push.example");
+            service.replies(path, [Reply::status(status).header("retry-after", 120)]);
+            let _read = world.get("/run").push(push).observe::<Run>().unwrap();
+            keeps_to(&world, &service, path, 2 * MINUTE).await;
+        }
     }
 }
 
