@@ -27,6 +27,7 @@ mod file;
 mod location;
 mod log;
 mod logs;
+mod pages;
 mod pointer;
 mod stage;
 mod stages;

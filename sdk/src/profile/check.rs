@@ -137,7 +137,13 @@ fn question(question: &Question, path: &str) -> Result<(), Error> {
 fn log(profile: &Profile, log: &Log) -> Result<(), Error> {
     let mut given = given(named(profile, &log.stage, "log.stage")?);
     for (i, source) in log.sources.iter().enumerate() {
-        bound(&source.path, &given, &format!("log.source[{i}].path"))?;
+        let path = format!("log.source[{i}]");
+        let mut pages = given.clone();
+        pages.insert("from");
+        bound(&source.path, &pages, &format!("{path}.path"))?;
+        if source.bind.is_empty() {
+            return Err(Error::invalid(&format!("{path}.bind"), "what tells one element of the list from another"));
+        }
         given.extend(source.bind.keys().map(|name| &**name));
     }
     if let Some(about) = &log.about {

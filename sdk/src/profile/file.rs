@@ -284,6 +284,7 @@ fn source(mut fields: Fields) -> Result<LogSource, Error> {
     let source = LogSource {
         path: fields.need_template("path")?,
         each: fields.need_pointer("each")?,
+        total: fields.pointer("total")?,
         bind: bind(&mut fields, Headers::No)?,
         name: fields.pointer("name")?,
     };

@@ -73,7 +73,10 @@ pub enum LogKind {
     AtEnd,
 }
 
-/// One step on the way to the logs.
+/// One step on the way to the logs: a list, all pages of it.
+///
+/// The pages are those to which `Link` headers of type `next` (RFC 8288) lead. Where the path has `{from}`, it stands for how many
+/// elements came so far, and pages are asked for until there are as many as [`total`](Self::total) says, or until one is empty.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct LogSource {
@@ -81,6 +84,8 @@ pub struct LogSource {
     pub path: Template,
     /// The list in the answer.
     pub each: Pointer,
+    /// Where the answer says how many elements all pages have. A list that ends before is an error: something would be missing.
+    pub total: Option<Pointer>,
     /// What each of its elements gives for the next step.
     pub bind: BTreeMap<Arc<str>, Taken>,
     /// Where an element has its name.

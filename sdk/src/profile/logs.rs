@@ -6,11 +6,12 @@ use bytes::Bytes;
 use serde_json::Value;
 use url::Url;
 
+use super::pages::{MOST_LISTED, Page, Pages};
 use super::{Bindings, Listed, Location, Log, LogKind, LogSource, Profile, Work};
-use crate::End;
-use crate::error::Error;
-use crate::http::Get;
+use crate::error::{Error, ErrorKind};
 use crate::http::feed::{self, Feed, LinePages, LinesAbout, Marked, OffsetParameter, Offsets, Stamps, TokenPages};
+use crate::http::{self, Get};
+use crate::{End, Known};
 
 /// Stands for `{from}` and `{limit}` until the names of their parameters are known.
 const FROM: &str = "{from}";
@@ -20,8 +21,9 @@ impl Profile {
     /// The logs that the service lists now for `work`, each with its name, as [feeds](Feed).
     ///
     /// `work` is what a [watch](Self::watch) shows; `get` is set up as for that watch, with its credential and an address
-    /// of the same service. The lists on the way to the logs are read as any read: an outage is waited out (R1). One page
-    /// of each list is read. A log without a name of its own has that of the stage.
+    /// of the same service. The lists on the way to the logs are read as any read: an outage is waited out (R1). All
+    /// pages of each list are read, on the origin of the work whatever a link says: at most 100 of one list, and 10,000 elements
+    /// in each step. A log without a name of its own has that of the stage.
     ///
     /// The feeds of work that is over are told so. Tell those of other work with [`Feed::finish_with`]. Logs that begin
     /// later, such as those of later steps, and those of another attempt are listed by another call: what was listed
@@ -46,8 +48,9 @@ impl Profile {
     ///
     /// # Errors
     /// When the profile says nothing of logs, or has none for the stage of this work; when `work` was not read by a watch,
-    /// or the address of `get` is of another service; when a list is not there, or its read is refused or given up; and
-    /// what [`Get::log`] says.
+    /// or the address of `get` is of another service; when a list is not there, or its read is refused or given up; when
+    /// a list has more pages or elements than are read, leads back to a page before, or does not have as many elements as it
+    /// says, so that logs would be missing; and what [`Get::log`] says.
     ///
     /// # Cancel safety
     /// Dropping the future starts nothing.
@@ -69,8 +72,12 @@ impl Profile {
         for source in &log.sources {
             let mut next = Vec::new();
             for each in &found {
-                let get = get.to(&here.at(&source.path, &each.bound)?);
-                next.extend(source.ask(get).await?.into_iter().map(|listed| listed.within(each)));
+                let list = source.ask(&get, here, &each.bound).await?;
+                next.extend(list.into_iter().map(|listed| listed.within(each)));
+                if next.len() > MOST_LISTED {
+                    let expected = format!("{}: expected at most {MOST_LISTED} elements, found more", source.path);
+                    return Err(Error::new(ErrorKind::Corrupt, expected));
+                }
             }
             found = next;
         }
@@ -88,16 +95,29 @@ impl Profile {
 }
 
 impl LogSource {
-    /// What its list has.
-    async fn ask(&self, get: Get) -> Result<Vec<Listed>, Error> {
-        let source = self.clone();
-        // An answer that is no such list is none (R3).
-        let list = get.json::<Value>().observe()?.until(move |body| source.list(body).is_ok()).await;
-        match list {
-            Ok(body) => self.list(&body).map_err(|e| Error::unavailable(format!("{}: {e}", self.path))),
-            Err(e) if e.end() == Some(End::Denied) => Err(Error::denied(format!("{}: access is denied", self.path))),
-            Err(e) => Err(Error::unavailable(format!("{}: {e}", self.path))),
+    /// What its list has, on all pages.
+    async fn ask(&self, get: &Get, here: &Location, known: &Bindings) -> Result<Vec<Listed>, Error> {
+        let mut pages = Pages::new(self, here, known);
+        let mut next = Some(pages.address()?);
+        while let Some(url) = next {
+            let page = self.ask_page(get.to(&url)).await?;
+            next = pages.take(url, &page)?;
         }
+        Ok(pages.listed())
+    }
+
+    async fn ask_page(&self, get: Get) -> Result<Known<Page>, Error> {
+        let source = self.clone();
+        let read = get.json::<Page>().pages(|page, headers| {
+            page.came_with(headers);
+            http::Page::Value(Vec::new())
+        });
+        // An answer that is no such list is none (R3).
+        let page = read.observe()?.until(move |page| source.has(page)).await;
+        page.map_err(|e| match e.end() {
+            Some(End::Denied) => Error::denied(format!("{}: access is denied", self.path)),
+            Some(End::Gone | End::Closed) | None => Error::unavailable(format!("{}: {e}", self.path)),
+        })
     }
 }
 

@@ -185,6 +185,14 @@ async fn r6_only_the_lines_of_an_s_log_lose_a_letter() {
     drop(log);
 }
 
+/// A list as Buildbot gives it: a page of it, and how many there are in all.
+fn serve_list(rig: &Rig, path: &str, key: &'static str, list: Vec<Value>) {
+    rig.ci.on(path, move |asked| {
+        let page = list.iter().skip(parameter(asked, "offset")).take(parameter(asked, "limit"));
+        Reply::json(json!({key: page.collect::<Vec<_>>(), "meta": {"total": list.len()}}))
+    });
+}
+
 /// R6: the logs of the latest build of a request, step by step as the profile finds them; each is byte for byte what was
 /// written, whatever its type. What is not there for a while is waited for (R1).
 #[tokio::test(start_paused = true)]
@@ -193,11 +201,11 @@ async fn r6_the_profile_leads_to_the_logs() {
     rig.ci.replies(REQUEST, [Reply::json(request(true, true, 0))]);
     let work = rig.watch("buildbot", "/#/buildrequests/12").over().await;
     rig.ci.replies("/api/v2/builds", [Reply::status(502), Reply::json(json!({"builds": [{"buildid": 5}]}))]);
-    let steps = json!({"steps": [{"stepid": 8, "name": "compile"}, {"stepid": 9, "name": "test"}]});
-    rig.ci.replies("/api/v2/builds/5/steps", [Reply::json(steps)]);
-    let logs = |id: u64, slug: &str, kind: &str| json!({"logs": [{"logid": id, "slug": slug, "type": kind}]});
-    rig.ci.replies("/api/v2/steps/8/logs", [Reply::json(logs(3, "stdio", "s"))]);
-    rig.ci.replies("/api/v2/steps/9/logs", [Reply::json(logs(4, "report", "t"))]);
+    let steps = vec![json!({"stepid": 8, "name": "compile"}), json!({"stepid": 9, "name": "test"})];
+    serve_list(&rig, "/api/v2/builds/5/steps", "steps", steps);
+    let log = |id: u64, slug: &str, kind: &str| vec![json!({"logid": id, "slug": slug, "type": kind})];
+    serve_list(&rig, "/api/v2/steps/8/logs", "logs", log(3, "stdio", "s"));
+    serve_list(&rig, "/api/v2/steps/9/logs", "logs", log(4, "report", "t"));
     for (id, mark) in [(3, "o"), (4, "")] {
         let about = json!({"logs": [{"num_lines": 2, "complete": true}]});
         rig.ci.replies(&format!("/api/v2/logs/{id}"), [Reply::json(about)]);
@@ -216,4 +224,31 @@ async fn r6_the_profile_leads_to_the_logs() {
     }
     let asked = rig.ci.asked("/api/v2/logs/3/contents").pop().unwrap();
     assert!(asked.target.ends_with("/contents?offset=0&limit=1000"), "{}", asked.target);
+}
+
+/// R6: a build of more steps than a page has is read page by page, and a list that ends before its total is no list.
+#[tokio::test(start_paused = true)]
+async fn r6_a_build_of_many_steps() {
+    let rig = Rig::new();
+    rig.ci.replies(REQUEST, [Reply::json(request(true, true, 0))]);
+    let work = rig.watch("buildbot", "/#/buildrequests/12").over().await;
+    rig.ci.replies("/api/v2/builds", [Reply::json(json!({"builds": [{"buildid": 5}]}))]);
+    const STEPS: &str = "/api/v2/builds/5/steps";
+    let steps = |n: u64| (0..n).map(|id| json!({"stepid": id, "name": format!("step {id}")})).collect::<Vec<_>>();
+    serve_list(&rig, STEPS, "steps", steps(230));
+    for id in 0..230 {
+        serve_list(&rig, &format!("/api/v2/steps/{id}/logs"), "logs", vec![json!({"logid": id, "slug": "stdio"})]);
+    }
+    let buildbot = Profile::named("buildbot").unwrap();
+    let logs = buildbot.logs(rig.get("/#/buildrequests/12"), &work).await.unwrap();
+    assert_eq!((logs.len(), &*logs[0].0, &*logs[229].0), (230, "step 0/stdio", "step 229/stdio"));
+    let asked: Vec<String> = rig.ci.asked(STEPS).into_iter().map(|asked| asked.target).collect();
+    let page = |offset: u64| format!("{STEPS}?order=number&limit=100&offset={offset}");
+    assert_eq!(asked, [page(0), page(100), page(200)]);
+    drop(logs);
+
+    let short = json!({"steps": steps(3), "meta": {"total": 4}});
+    rig.ci.replies(STEPS, [Reply::json(short), Reply::json(json!({"steps": [], "meta": {"total": 4}}))]);
+    let e = buildbot.logs(rig.get("/#/buildrequests/12"), &work).await.unwrap_err();
+    assert!(e.is_retryable() && e.to_string().ends_with("expected 4 elements, found 3"), "{e}");
 }

@@ -67,7 +67,7 @@ stage = "job"
 path = "/logs/{log}?after={from}"
 token = "/next"
 text = "/text"
-source = [{ path = "/jobs/{job}/logs", each = "/logs", bind = { log = "/id" }, name = "/name" }]
+source = [{ path = "/jobs/{job}/logs", each = "/logs", total = "/total", bind = { log = "/id" }, name = "/name" }]
 
 [submit]
 method = "PUT"
@@ -121,6 +121,7 @@ fn what_does_not_fit_is_refused_by_its_path() {
         ("at = \"/code\"", "", "stage[2].status[0].at", "a JSON pointer"),
         ("is = [\"yes\"]", "", "stage[2].status[0].when.is", "a list of words"),
         ("bind = { job = [\"/job/id\", \"/job_id\"] }", "", "stage[0].next[0].bind", "at least one placeholder"),
+        ("total = \"/total\", bind = { log = \"/id\" }, name", "name", "log.source[0].bind", "what tells one element"),
         ("header = \"X-Signature\"", "", "webhook.header", "the name of a header"),
         ("window = \"5m\"", "", "submit.dedupe.window", "a duration"),
         ("acknowledged = \"stopped\"", "", "cancel[0].acknowledged", "one of \"queued\", \"stopped\", \"nothing\""),
@@ -140,6 +141,7 @@ fn what_does_not_fit_is_refused_by_its_path() {
         ("most = \"1m\"", "most = \"1min\"", "pace.most", "a duration"),
         ("vanishes_after = \"5m\"", "vanishes_after = \"soon\"", "stage[0].vanishes_after", "a duration"),
         ("attempt = \"/attempt\"", "attempt = \"attempt\"", "stage[2].attempt", "a JSON pointer"),
+        ("total = \"/total\"", "total = \"total\"", "log.source[0].total", "a JSON pointer"),
         ("at = \"/revision\"", "at = \"/a~2\"", "stage[2].order.at", "a JSON pointer"),
         ("job = [\"/job/id\", \"/job_id\"]", "job = []", "stage[0].next[0].bind.job", "a JSON pointer"),
         ("job = [\"/job/id\", \"/job_id\"]", "job = [\"/id\", \"id\"]", "stage[0].next[0].bind.job", "a JSON pointer"),

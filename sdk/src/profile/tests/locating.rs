@@ -146,11 +146,24 @@ fn logs_and_streams_of_a_buildbot_request() {
     let (mut known, mut last) = (Bindings::default(), json!(null));
     for (source, path, body, name) in [
         (0, "builds?buildrequestid=12&order=-number&limit=1", json!({"builds": [{"buildid": 3}]}), None),
-        (1, "builds/3/steps", json!({"steps": [{"stepid": 4, "name": "shell"}]}), Some("shell")),
-        (2, "steps/4/logs", json!({"logs": [{"logid": 5, "slug": "stdio", "type": "s"}]}), Some("stdio")),
+        (
+            1,
+            "builds/3/steps?order=number&limit=100&offset=0",
+            json!({"steps": [{"stepid": 4, "name": "shell"}]}),
+            Some("shell"),
+        ),
+        (
+            2,
+            "steps/4/logs?order=logid&limit=100&offset=0",
+            json!({"logs": [{"logid": 5, "slug": "stdio", "type": "s"}]}),
+            Some("stdio"),
+        ),
     ] {
         let source = &log.sources[source];
-        assert_eq!(request.at(&source.path, &known).unwrap().as_str(), format!("https://host/bb/api/v2/{path}"));
+        assert_eq!(
+            request.at(&source.path, &known.clone().with("from", "0")).unwrap().as_str(),
+            format!("https://host/bb/api/v2/{path}")
+        );
         let listed = source.list(&body).unwrap().remove(0);
         assert_eq!(listed.name.as_deref(), name);
         known.extend(&listed.bound);
