@@ -1,5 +1,7 @@
 //! GitHub Actions, as an Enterprise Server has it: runs, attempts, limits, and the logs of jobs.
 
+mod logs;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 

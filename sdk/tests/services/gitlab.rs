@@ -1,5 +1,7 @@
 //! GitLab: pipelines and jobs, a header of its own for the token, limits that are sometimes told, traces.
 
+mod logs;
+
 use outlast::http::feed::{self, LogKind, Offsets};
 use outlast::profile::WorkState;
 use outlast::testing::{Reply, Script};
