@@ -1,6 +1,7 @@
 //! One budget for each origin and credential, shared by all that ask there (R8).
 
 use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
@@ -11,7 +12,7 @@ use crate::credential::{Credential, Fingerprint};
 use crate::env::Env;
 use crate::http::Told;
 use crate::http::pacing::{Action, Event, Limits, Pacing, Ticket};
-use crate::machine::{Machine as _, Monotonic};
+use crate::machine::{Machine as _, Monotonic, Now, Wall};
 
 /// Who waits behind others minds the timer himself once the first of them has left it for so long: his runtime may have
 /// ended, or he may not be polled.
@@ -104,6 +105,11 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// The machine does without the wall clock.
+fn now(env: &Env) -> Now {
+    Now { instant: env.instant(), wall: Wall::default(), draw: env.draw() }
+}
+
 /// The budget of one origin and credential. Cloning shares it.
 #[derive(Clone, Debug)]
 pub(crate) struct Budget {
@@ -121,7 +127,7 @@ impl Budget {
     /// Asks for one request that may be sent at once; else takes a place in the queue.
     pub(crate) fn want_now(&self) -> Result<Granted, Permit> {
         match self.pace.want() {
-            Ok(ticket) => Ok(Granted { budget: self.clone(), ticket }),
+            Ok(ticket) => Ok(Granted::new(self, ticket)),
             Err(seat) => Err(Permit { seat: Some(seat), budget: self.clone(), held: None, first: false }),
         }
     }
@@ -201,7 +207,7 @@ impl Permit {
                     let ticket = seat.ticket;
                     // From here on the grant ends the ticket.
                     self.seat = None;
-                    return Step::Granted(Granted { budget: self.budget.clone(), ticket });
+                    return Step::Granted(Granted::new(&self.budget, ticket));
                 }
                 Look::Wait(alarm) => alarm,
             };
@@ -217,7 +223,7 @@ impl Permit {
 impl Drop for Permit {
     fn drop(&mut self) {
         if let Some(seat) = self.seat.take() {
-            self.budget.pace.tell(Event::Ended(seat.ticket));
+            self.budget.pace.tell([Event::Ended(seat.ticket)]);
         }
     }
 }
@@ -227,28 +233,45 @@ impl Drop for Permit {
 pub(crate) struct Granted {
     budget: Budget,
     ticket: Ticket,
+    /// Whether its end was told.
+    over: AtomicBool,
 }
 
 impl Granted {
+    fn new(budget: &Budget, ticket: Ticket) -> Self {
+        Self { budget: budget.clone(), ticket, over: AtomicBool::new(false) }
+    }
+
     /// What the head of its answer says.
     pub(crate) fn told(&self, told: &Told) {
-        self.budget.pace.tell(Event::Told(self.ticket, told.clone()));
+        self.budget.pace.tell([Event::Told(self.ticket, told.clone())]);
     }
 
     /// It has ended already.
     pub(crate) fn ended(&self) {
-        self.budget.pace.tell(Event::Ended(self.ticket));
+        if !self.over.swap(true, Ordering::Relaxed) {
+            self.budget.pace.tell([Event::Ended(self.ticket)]);
+        }
+    }
+
+    /// What the head of its answer says, which is all there is of it.
+    pub(crate) fn told_and_ended(&self, told: &Told) {
+        if !self.over.swap(true, Ordering::Relaxed) {
+            self.budget.pace.tell([Event::Told(self.ticket, told.clone()), Event::Ended(self.ticket)]);
+        }
     }
 
     /// It never reached the service.
     pub(crate) fn unsent(&self) {
-        self.budget.pace.tell(Event::Unsent(self.ticket));
+        if !self.over.swap(true, Ordering::Relaxed) {
+            self.budget.pace.tell([Event::Unsent(self.ticket)]);
+        }
     }
 }
 
 impl Drop for Granted {
     fn drop(&mut self) {
-        self.budget.pace.tell(Event::Ended(self.ticket));
+        self.ended();
     }
 }
 
@@ -301,7 +324,7 @@ impl Paced {
         let mut state = lock(&self.state);
         let ticket = Ticket::new(state.tickets);
         state.tickets += 1;
-        if state.event(&self.env, Event::Wanted(ticket)) == Some(ticket) {
+        if state.event(now(&self.env), Event::Wanted(ticket)) == Some(ticket) {
             return Ok(ticket);
         }
         Err(state.seat(ticket, false))
@@ -314,24 +337,29 @@ impl Paced {
         }
     }
 
-    fn tell(&self, event: Event) {
+    /// All of them happen now.
+    fn tell<const N: usize>(&self, events: [Event; N]) {
         let mut state = lock(&self.state);
-        if let Event::Ended(ticket) | Event::Unsent(ticket) = &event {
-            state.seats.remove(ticket);
+        let now = now(&self.env);
+        for event in events {
+            if let Event::Ended(ticket) | Event::Unsent(ticket) = &event {
+                state.seats.remove(ticket);
+            }
+            state.event(now, event);
         }
-        state.event(&self.env, event);
     }
 
     fn look(&self, seat: &Seat, said: Option<Monotonic>, first: &mut bool) -> Look {
         let mut state = lock(&self.state);
-        let now = self.env.instant();
-        if state.pacing.deadline().is_some_and(|at| at <= now) {
+        let now = now(&self.env);
+        let instant = now.instant;
+        if state.pacing.deadline().is_some_and(|at| at <= instant) {
             // Whoever should have minded it has not: from now on this one does.
             *first |= state.pacing.first() != Some(seat.ticket);
-            state.event(&self.env, Event::Tick);
+            state.event(now, Event::Tick);
         }
         if state.seats.get(&seat.ticket).is_some_and(|waiter| waiter.granted) {
-            if state.pacing.forbidden_until().is_none_or(|until| until <= now) {
+            if state.pacing.forbidden_until().is_none_or(|until| until <= instant) {
                 state.seats.remove(&seat.ticket);
                 return Look::Granted;
             }
@@ -339,15 +367,15 @@ impl Paced {
             if let Some(waiter) = state.seats.get_mut(&seat.ticket) {
                 waiter.granted = false;
             }
-            state.event(&self.env, Event::Wanted(seat.ticket));
+            state.event(now, Event::Wanted(seat.ticket));
         }
-        let held = state.pacing.held_until().filter(|&until| until > now);
+        let held = state.pacing.held_until().filter(|&until| until > instant);
         if let Some(until) = held.filter(|_| held != said) {
             return Look::Held(until);
         }
         let minds = *first || state.pacing.first() == Some(seat.ticket);
         let grace = if minds { Duration::ZERO } else { GRACE };
-        Look::Wait(state.pacing.deadline().map_or(now + LOOK, |at| (at + grace).min(now + LOOK)))
+        Look::Wait(state.pacing.deadline().map_or(instant + LOOK, |at| (at + grace).min(instant + LOOK)))
     }
 
     /// Whether a new machine would decide otherwise.
@@ -364,8 +392,7 @@ impl State {
     }
 
     /// What is granted is told to who sits for it; returned is what nobody does.
-    fn event(&mut self, env: &Env, event: Event) -> Option<Ticket> {
-        let now = env.now();
+    fn event(&mut self, now: Now, event: Event) -> Option<Ticket> {
         let held = self.pacing.held_until().filter(|&until| until > now.instant);
         let mut seatless = None;
         for action in self.pacing.on_event(now, event) {

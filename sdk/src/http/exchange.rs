@@ -98,9 +98,8 @@ impl Answer {
         Self { status, version, headers, body: body.boxed() }
     }
 
-    /// Whether a body may follow this head (RFC 9110, 6.4.1).
     pub(super) fn may_have_body(&self) -> bool {
-        !matches!(self.status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED)
+        may_have_body(self.status)
     }
 
     /// The next piece of the body; `None` at its complete end.
@@ -113,6 +112,11 @@ impl Answer {
     pub async fn chunk(&mut self) -> Result<Option<Bytes>, Failure> {
         self.body.next().await.transpose()
     }
+}
+
+/// Whether a body may follow a head with that status (RFC 9110, 6.4.1).
+pub(super) fn may_have_body(status: StatusCode) -> bool {
+    !matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED)
 }
 
 impl fmt::Debug for Answer {

@@ -17,6 +17,7 @@ use super::exchange::{self, Connection, Failure, FailureKind, Progress};
 use super::feed::{FeedAsk, Fetch, FetchError, Fetched, Form};
 use super::intake::{ERROR_PATIENCE, beginning};
 use super::poll;
+use super::redirect::Trail;
 use super::requester::{Allowed, Ask, Requester, Sent, Wish};
 use crate::credential::{Refusals, Scope, Unheld, Verdict};
 use crate::error::{Cause, Phase};
@@ -69,7 +70,7 @@ impl Fetcher {
             sent => sent,
         };
         let later = allowed.asked_until().map(|until| until.since(self.requester.env().instant()));
-        let mut sent = sent.map_err(|(cause, _)| {
+        let (mut sent, trail) = sent.map_err(|(cause, _)| {
             let e = FetchError::new(cause);
             match later {
                 Some(delay) => e.retry_after(delay),
@@ -78,11 +79,12 @@ impl Fetcher {
         })?;
         // Of a redirect on the way, too.
         sent.told.poll_interval = sent.told.poll_interval.max(later);
-        let mut asked = Asked::new(expected, allowed.held.generation).along(&sent.trail);
+        let mut asked = Asked::new(expected, allowed.held.generation).along(&trail);
         asked.ranged = ask.headers.contains_key(::http::header::RANGE);
         asked.validated = ask.headers.contains_key(::http::header::IF_NONE_MATCH);
         asked.held = true; // 204 is the feed's to judge
-        self.judged(allowed, sent, asked, &ask.progress).await
+        let (sent, decoder) = self.judged(allowed, sent, asked, &ask.progress).await?;
+        Ok(fetched(sent, decoder, trail.url()))
     }
 
     async fn allowed(&self, url: &Url) -> Result<Arc<Allowed>, FetchError> {
@@ -109,24 +111,25 @@ impl Fetcher {
         ask: &FeedAsk,
         expected: Expected,
         connection: Connection,
-    ) -> Result<Sent, (Cause, bool)> {
+    ) -> Result<(Sent, Trail), (Cause, bool)> {
         let mut headers = ask.headers.clone();
         headers.entry(ACCEPT).or_insert(expected.accept());
         // Positions are counted in the bytes of the log itself.
         headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
-        let (url, progress) = (ask.url.clone(), ask.progress.clone());
-        let ask = Ask { url, headers, validator: None, connection, progress };
-        self.requester.send(allowed, &ask).await.map_err(|unsent| unsent.cause())
+        let (trail, progress) = (Trail::new(ask.url.clone()), ask.progress.clone());
+        let mut ask = Ask { trail, headers, validator: None, connection, progress };
+        let sent = self.requester.send(allowed, &mut ask).await.map_err(|unsent| unsent.cause())?;
+        Ok((sent, ask.trail))
     }
 
-    /// What the feed is to see: an answer about its resource, or why there is none.
+    /// What the feed is to see: an answer about its resource, with what decodes its body, or why there is none.
     async fn judged(
         &self,
         allowed: Arc<Allowed>,
         mut sent: Sent,
         asked: Asked,
         progress: &Progress,
-    ) -> Result<Fetched, FetchError> {
+    ) -> Result<(Sent, Option<Decoder>), FetchError> {
         let status = sent.answer.status;
         let retry_after = sent.told.wait().max(sent.told.poll_interval);
         let failed = |cause| {
@@ -163,18 +166,18 @@ impl Fetcher {
                     let retry_after = retry_after.unwrap_or_default();
                     return Err(failed(Cause::RateLimited { retry_after }));
                 }
-                Ok(fetched(sent, None))
+                Ok((sent, None))
             }
             Judgement::Given(poll::Answer::Unserved(cause)) if status != StatusCode::RANGE_NOT_SATISFIABLE => {
                 Err(failed(cause))
             }
             // 204, 304, 403, 404, 410 and 416 say something about the log: the feed decides what.
-            Judgement::Given(_) => Ok(fetched(sent, None)),
+            Judgement::Given(_) => Ok((sent, None)),
             Judgement::Read => {
                 self.requester.keeper.accepted(&allowed.held);
                 self.refusals.lock().unwrap_or_else(PoisonError::into_inner).accepted();
                 let decoder = Decoder::of(&sent.answer.headers, u64::MAX).map_err(FetchError::new)?;
-                Ok(fetched(sent, Some(decoder)))
+                Ok((sent, Some(decoder)))
             }
         }
     }
@@ -188,14 +191,14 @@ impl Fetch for Fetcher {
 
 /// The answer with its body decoded. The permission was given back with the head: a log may stay open for hours, and is
 /// taken as slowly as its reader likes, which must not keep a status from being read (R10).
-fn fetched(sent: Sent, decoder: Option<Decoder>) -> Fetched {
-    let Sent { answer, told, trail, .. } = sent;
+fn fetched(sent: Sent, decoder: Option<Decoder>, url: &Url) -> Fetched {
+    let Sent { answer, told, .. } = sent;
     let (status, version, mut headers) = (answer.status, answer.version, answer.headers.clone());
     if decoder.is_some() && headers.remove(CONTENT_ENCODING).is_some() {
         headers.remove(CONTENT_LENGTH); // of what was sent
     }
     let body = body(answer, decoder);
-    Fetched::new(exchange::Answer::new(status, version, headers, body), told, trail.url().clone())
+    Fetched::new(exchange::Answer::new(status, version, headers, body), told, url.clone())
 }
 
 /// One piece at a time: a few bytes may unfold into gigabytes, of which no more is decoded than is taken.

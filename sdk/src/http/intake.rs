@@ -53,9 +53,6 @@ pub(super) async fn beginning(answer: &mut Answer, env: &Env, progress: &Progres
 /// Reads the small body of an answer that its head has decided, so that its connection can be used again. A body that does
 /// not come costs the connection, and not the answer.
 pub(super) async fn drain(answer: &mut Answer, env: &Env, progress: &Progress, patience: Duration) {
-    if !answer.may_have_body() {
-        return;
-    }
     progress.begins(Phase::Idle);
     let rest = async {
         let mut read = 0;

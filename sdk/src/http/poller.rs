@@ -18,6 +18,7 @@ use super::intake::ERROR_PATIENCE;
 use super::poll::{Action, Answer, Event, Machine, Settings};
 use super::push::{self, Happening, Push};
 use super::reader::{Query, Reader};
+use super::redirect::Trail;
 use super::requester::{Allowed, Ask, Requester, Wanted, Wish};
 use super::shared::Shared;
 use crate::credential::{Refusals, Scope, Unheld, Verdict};
@@ -402,7 +403,7 @@ impl<T: Send + Sync + 'static> Poller<T> {
         let prefer = self.wait.filter(|_| continues).and_then(prefer);
         let held = prefer.is_some() || !self.query.is_empty();
         let headers = prefer.map(|value| (PREFER, value)).into_iter().collect();
-        let ask = Ask { url, headers, validator, connection, progress };
+        let ask = Ask { trail: Trail::new(url), headers, validator, connection, progress };
         let reading =
             Reading { reader: Arc::clone(&self.reader), held, shown: self.shown.digest, patience: self.patience };
         self.flight = Some(Flight::new(self.requester.clone(), allowed, ask, phases, reading));

@@ -25,7 +25,7 @@ use futures::stream;
 use self::clients::Kept;
 use self::journey::{Journey, Sent};
 use self::settings::{Identity, Proxies, Settings};
-use super::exchange::{Answer, Connection, Exchange, Failure, FailureKind, Request};
+use super::exchange::{Answer, Connection, Exchange, Failure, FailureKind, Request, may_have_body};
 use crate::error::Error;
 
 /// Sends requests over pooled connections: HTTP/1.1, and HTTP/2 where the service offers it in TLS.
@@ -102,6 +102,9 @@ async fn send(kept: Arc<Kept>, request: Request) -> Result<Answer, Failure> {
     let mut response = sent.map_err(|e| failure::before_head(&e, phase, &failure::place(&to)))?;
     let (status, version) = (response.status(), response.version());
     let headers = std::mem::take(response.headers_mut());
+    if !may_have_body(status) {
+        return Ok(Answer::new(status, version, headers, stream::empty()));
+    }
     let body = stream::unfold(Some(response), |response| async {
         let mut response = response?;
         match response.chunk().await {

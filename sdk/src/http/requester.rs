@@ -72,31 +72,37 @@ impl Requester {
 
     /// Sends one request, and follows where it is redirected. Each step of the way is a request of its own, with its own
     /// permission (R8).
-    pub(super) async fn send(&self, allowed: &Allowed, ask: &Ask) -> Result<Sent, Unsent> {
-        let mut trail = Trail::new(ask.url.clone());
+    pub(super) async fn send(&self, allowed: &Allowed, ask: &mut Ask) -> Result<Sent, Unsent> {
         let mut hop: Option<Granted> = None;
         loop {
             let granted = hop.as_ref().unwrap_or(allowed.granted());
-            let (request, validated) = self.request(allowed, ask, &trail);
+            let (request, validated) = self.request(allowed, ask);
             let on_the_way = OnTheWay { granted: Some(granted), progress: &ask.progress };
             let mut answer = self.agent.exchange.send(request).await.map_err(Unsent::Failed)?;
             on_the_way.arrived();
-            let told = Told::of(answer.status, &answer.headers, self.env().wall());
-            allowed.heard(self.env().instant(), &told);
-            granted.told(&told);
-            if !trail.follow(answer.status, &answer.headers).map_err(|e| Unsent::Misdirected(e.cause()))? {
-                return Ok(Sent { answer, told, trail, hop, validated });
+            let told = Told::read(answer.status, &answer.headers, || self.env().wall());
+            allowed.heard(self.env(), &told);
+            if answer.may_have_body() {
+                granted.told(&told);
+            } else {
+                granted.told_and_ended(&told);
             }
-            drain(&mut answer, self.env(), &ask.progress, COURTESY).await;
+            let follow = ask.trail.follow(answer.status, &answer.headers);
+            if !follow.map_err(|e| Unsent::Misdirected(e.cause()))? {
+                return Ok(Sent { answer, told, hop, validated });
+            }
+            // Boxed: few requests are redirected, and all would be larger for it.
+            Box::pin(drain(&mut answer, self.env(), &ask.progress, COURTESY)).await;
             drop(answer);
             // First: who waits for a place must not keep one.
             granted.ended();
-            hop = Some(self.hop(allowed, &trail, &ask.progress).await?);
+            hop = Some(Box::pin(self.hop(allowed, &ask.trail, &ask.progress)).await?);
         }
     }
 
-    /// The request for where `trail` has come to, and whether it asks the service to compare.
-    fn request(&self, allowed: &Allowed, ask: &Ask, trail: &Trail) -> (Request, bool) {
+    /// The request for where the way has come to, and whether it asks the service to compare.
+    fn request(&self, allowed: &Allowed, ask: &Ask) -> (Request, bool) {
+        let trail = &ask.trail;
         let mut headers = HeaderMap::clone(&self.headers);
         trail.carry(&mut headers);
         // Those of this library say which part of what is asked for: a log by range is one at its store, too.
@@ -171,7 +177,8 @@ impl Drop for OnTheWay<'_> {
 
 /// What one request is.
 pub(super) struct Ask {
-    pub(super) url: Url,
+    /// The way to where it is answered.
+    pub(super) trail: Trail,
     /// Beside those of every request.
     pub(super) headers: HeaderMap,
     pub(super) validator: Option<Arc<Validator>>,
@@ -183,8 +190,6 @@ pub(super) struct Ask {
 pub(super) struct Sent {
     pub(super) answer: exchange::Answer,
     pub(super) told: Told,
-    /// The way to where it came from.
-    pub(super) trail: Trail,
     /// The permission of its last step, if it was redirected.
     pub(super) hop: Option<Granted>,
     /// Whether the service was asked to compare.

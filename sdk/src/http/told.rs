@@ -37,7 +37,12 @@ impl Told {
     /// Dates are compared with the answer's own `Date`, where it has one, because the service's clock and ours differ;
     /// else with `wall`.
     pub fn of(status: StatusCode, headers: &HeaderMap, wall: Wall) -> Self {
-        let clock = when::Clock::of(headers, wall);
+        Self::read(status, headers, || wall)
+    }
+
+    /// The same; the clock is read where something needs it.
+    pub(crate) fn read(status: StatusCode, headers: &HeaderMap, wall: impl Fn() -> Wall) -> Self {
+        let clock = when::Clock::of(headers, &wall);
         let windows = windows::of(headers, clock);
         Self {
             retry_after: retry_after(headers, clock),

@@ -12,7 +12,7 @@ use sha2::{Digest as _, Sha256};
 use crate::env::Env;
 use crate::error::{Cause, Phase};
 use crate::http::answer::{self, Asked, Judgement};
-use crate::http::exchange::{Phases, Progress};
+use crate::http::exchange::Phases;
 use crate::http::intake::{beginning, drain, whole};
 use crate::http::poll::Answer;
 use crate::http::reader::{Decoded, Query, Reader};
@@ -86,12 +86,14 @@ impl<T: Send + Sync + 'static> Flight<T> {
     pub(super) fn new(
         requester: Requester,
         allowed: Arc<Allowed>,
-        ask: Ask,
+        mut ask: Ask,
         phases: Phases,
         reading: Reading<T>,
     ) -> Self {
-        let outcome = look(requester, Arc::clone(&allowed), ask, reading).boxed();
-        Self { outcome, phases, allowed, asked_until: None }
+        let used = Arc::clone(&allowed);
+        // Lent, because a future that owns them would hold them twice.
+        let outcome = async move { look(&requester, &used, &mut ask, &reading).await };
+        Self { outcome: outcome.boxed(), phases, allowed, asked_until: None }
     }
 }
 
@@ -122,12 +124,12 @@ impl<T> Flight<T> {
 }
 
 async fn look<T: Send + Sync + 'static>(
-    requester: Requester,
-    allowed: Arc<Allowed>,
-    ask: Ask,
-    reading: Reading<T>,
+    requester: &Requester,
+    allowed: &Allowed,
+    ask: &mut Ask,
+    reading: &Reading<T>,
 ) -> Outcome<T> {
-    let sent = match requester.send(&allowed, &ask).await {
+    let mut sent = match requester.send(allowed, ask).await {
         Ok(sent) => sent,
         Err(unsent) => {
             let (cause, again) = unsent.cause();
@@ -135,38 +137,44 @@ async fn look<T: Send + Sync + 'static>(
         }
     };
     let status = Some(sent.answer.status);
-    let result = reading.read(requester.env(), &allowed, sent, &ask.progress).await;
+    let result = reading.read(requester.env(), allowed, &mut sent, ask).await;
     Outcome { status, result: result.map_err(|cause| Missed { cause, again: false }) }
 }
 
 impl<T: Send + Sync + 'static> Reading<T> {
-    async fn read(&self, env: &Env, allowed: &Allowed, sent: Sent, progress: &Progress) -> Result<Got<T>, Cause> {
-        let mut asked = Asked::new(self.reader.expected, allowed.held.generation).along(&sent.trail);
+    async fn read(&self, env: &Env, allowed: &Allowed, sent: &mut Sent, ask: &Ask) -> Result<Got<T>, Cause> {
+        let progress = &ask.progress;
+        let mut asked = Asked::new(self.reader.expected, allowed.held.generation).along(&ask.trail);
         asked.validated = sent.validated;
         asked.held = self.held;
-        let Sent { mut answer, mut told, trail, hop, .. } = sent;
-        match answer::judge(answer.status, &answer.headers, &told, asked) {
+        let answer = &mut sent.answer;
+        // Boxed are the bodies of few answers: a request is as large as the largest that it may have to do.
+        match answer::judge(answer.status, &answer.headers, &sent.told, asked) {
             Judgement::Given(Answer::Refused(generation)) if answer.status == StatusCode::FORBIDDEN => {
                 // Some say only in the body that it is for the rate.
-                let body = beginning(&mut answer, env, progress, self.patience).await;
+                let body = Box::pin(beginning(answer, env, progress, self.patience)).await;
+                let mut told = std::mem::take(&mut sent.told);
                 if !answer::speaks_of_rate(&body) {
                     return Ok(Got::without_value(Answer::Refused(generation), told));
                 }
                 told.throttled = true;
-                hop.as_ref().unwrap_or(allowed.granted()).told(&told);
+                sent.hop.as_ref().unwrap_or(allowed.granted()).told(&told);
                 let retry_after = told.wait().unwrap_or_default();
                 Ok(Got::without_value(Answer::Unserved(Cause::RateLimited { retry_after }), told))
             }
             Judgement::Given(known) => {
-                // Read to its end where it is short, so that the connection can be used again.
-                drain(&mut answer, env, progress, self.patience).await;
-                Ok(Got::without_value(known, told))
+                if answer.may_have_body() {
+                    // Read to its end where it is short, so that the connection can be used again.
+                    Box::pin(drain(answer, env, progress, self.patience)).await;
+                }
+                Ok(Got::without_value(known, std::mem::take(&mut sent.told)))
             }
             Judgement::Read => {
-                let body = whole(&mut answer, progress).await?;
+                let body = whole(answer, progress).await?;
+                let told = std::mem::take(&mut sent.told);
                 let digest: Digest = Sha256::digest(&body).into();
-                let validator = Validator::learn(trail.url(), allowed.held.generation, &answer.headers).map(Arc::new);
-                let identity = Some(Identity { validator, digest: Some(digest) });
+                let validator = Validator::learn(ask.trail.url(), allowed.held.generation, &answer.headers);
+                let identity = Some(Identity { validator: validator.map(Arc::new), digest: Some(digest) });
                 if self.shown == Some(digest) && self.reader.pages.is_none() {
                     return Ok(Got { identity, ..Got::without_value(Answer::Same, told) });
                 }

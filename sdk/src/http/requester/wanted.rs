@@ -6,6 +6,7 @@ use url::{Origin, Url};
 
 use super::Requester;
 use crate::credential::{Held, Unheld};
+use crate::env::Env;
 use crate::http::Told;
 use crate::http::budgets::{Budget, Granted, Permit, Step};
 use crate::machine::Monotonic;
@@ -31,10 +32,10 @@ impl Allowed {
     }
 
     /// Keeps what a head says.
-    pub(super) fn heard(&self, now: Monotonic, told: &Told) {
+    pub(super) fn heard(&self, env: &Env, told: &Told) {
         if let Some(wait) = told.retry_after.max(told.poll_interval) {
             let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
-            *asked = asked.max(Some(now + wait));
+            *asked = asked.max(Some(env.instant() + wait));
         }
     }
 

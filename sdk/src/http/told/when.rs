@@ -12,21 +12,21 @@ use crate::machine::Wall;
 pub(super) const CAP: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// What time it is for the service that answered.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub(super) struct Clock<'a> {
     headers: &'a HeaderMap,
-    wall: Wall,
+    wall: &'a dyn Fn() -> Wall,
 }
 
 impl<'a> Clock<'a> {
     /// By the answer's own `Date` and `Age`, which are read once something needs them; by `wall` without them.
-    pub(super) fn of(headers: &'a HeaderMap, wall: Wall) -> Self {
+    pub(super) fn of(headers: &'a HeaderMap, wall: &'a dyn Fn() -> Wall) -> Self {
         Self { headers, wall }
     }
 
     /// When the answer was made.
     fn made(self) -> Wall {
-        fields::lines(self.headers, DATE).find_map(date).unwrap_or(self.wall)
+        fields::lines(self.headers, DATE).find_map(date).unwrap_or_else(self.wall)
     }
 
     /// How long after the answer was made `date` is.
