@@ -55,7 +55,7 @@ async fn r3_what_only_looks_like_a_value_is_none() {
         ("a value in another character set", run("success").header("content-type", "application/json; charset=utf-16")),
         ("an error that is a value", run("success").with_status(500)),
         ("a refusal that is a value", run("success").with_status(422)),
-        ("a status without a body", Reply::status(205)),
+        ("a value whose status has none", run("success").with_status(205)),
         ("nothing, to whom did not ask to be held", Reply::status(204)),
         ("unchanged, to whom named nothing", Reply::status(304)),
         ("an empty body", Reply::json(()).body("")),
