@@ -36,6 +36,7 @@ async fn fc_49_a_stream_that_flaps_is_no_loop() {
     world.pass(MINUTE).await;
     let (opened, looks) = (world.ci.asked("/events").len() - opened, world.ci.asked("/run").len() - looks);
     assert!((1..=15).contains(&opened), "{opened} streams in the fifth minute");
-    assert!(looks <= 66, "{looks} looks in the fifth minute");
+    // 63 in their turn: each second, less up to a tenth at random.
+    assert!(looks <= 63 + opened, "{looks} looks in the fifth minute for {opened} streams");
     assert!(read.latest().is_fresh());
 }

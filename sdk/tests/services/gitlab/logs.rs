@@ -82,9 +82,12 @@ async fn r6_each_trace_as_it_grows() {
         let rig = Rig::new();
         let (one, two) = (Trace::default(), Trace::default());
         one.write("\u{1b}[0KRunning with gitlab-runner\n");
-        let serve = |trace: &Trace, job: u64| match kind {
-            LogKind::Bytes => rig.ci.on(&trace_of(job), trace.ranged()),
-            _ => rig.ci.on(&trace_of(job), trace.whole()),
+        let serve = |trace: &Trace, job: u64| {
+            if kind == LogKind::Bytes {
+                rig.ci.on(&trace_of(job), trace.ranged());
+            } else {
+                rig.ci.on(&trace_of(job), trace.whole());
+            }
         };
         serve(&one, 3);
         serve(&two, 4);
