@@ -9,6 +9,7 @@ pub mod link;
 pub mod liveness;
 #[cfg(feature = "client")]
 mod sources;
+#[cfg(feature = "client")]
 pub mod supervisor;
 pub mod timers;
 pub(crate) mod wake;
@@ -19,8 +20,11 @@ pub use link::LinkState;
 pub use liveness::Liveness;
 #[cfg(feature = "client")]
 pub use sources::Discover;
+#[cfg(feature = "client")]
 pub use supervisor::Supervisor;
-pub use timers::{LivenessTimer, SupervisorTimer};
+pub use timers::LivenessTimer;
+#[cfg(feature = "client")]
+pub use timers::SupervisorTimer;
 
 #[cfg(feature = "client")]
 pub(crate) use driver::{Driver, Happening, Parts, Schedule as Policy, check_url};

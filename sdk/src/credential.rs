@@ -24,6 +24,7 @@
 mod command;
 mod file;
 mod fingerprint;
+mod generation;
 #[cfg(feature = "http")]
 mod keeper;
 #[cfg(feature = "http")]
@@ -36,6 +37,7 @@ mod variable;
 
 pub(crate) use fingerprint::Fingerprint;
 pub use fingerprint::Identity;
+pub use generation::Generation;
 #[cfg(feature = "http")]
 pub(crate) use keeper::{Held, Keeper, Unheld, WeakKeeper};
 #[cfg(feature = "http")]

@@ -10,7 +10,8 @@ use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
-use super::standing::{Generation, Next, Scope, Standing};
+use super::generation::Generation;
+use super::standing::{Next, Scope, Standing};
 use super::{Credential, Credentials};
 use crate::env::Env;
 use crate::error::{Cause, Phase};
@@ -135,7 +136,7 @@ impl Keeper {
     /// An ask goes on without whoever began it.
     pub(crate) async fn held(&self) -> Result<Held, Unheld> {
         let Some(shared) = &self.shared else {
-            return Ok(Held { credential: None, generation: 0, at: self.env.instant() });
+            return Ok(Held { credential: None, generation: Generation::default(), at: self.env.instant() });
         };
         loop {
             match shared.step() {
@@ -163,7 +164,7 @@ impl Keeper {
     pub(crate) fn refused(&self, held: &Held, scope: Scope) {
         let Some(shared) = &self.shared else { return };
         let denied = shared.lock().standing.refused(&shared.env.now(), held.generation, held.at, scope);
-        tracing::debug!(generation = held.generation, ?scope, denied, "credential refused");
+        tracing::debug!(generation = ?held.generation, ?scope, denied, "credential refused");
         shared.tell();
     }
 

@@ -1,6 +1,7 @@
 //! How often one read was refused with one credential (R3). Pure.
 
-use super::standing::{Generation, REFUSALS, STEP};
+use super::generation::Generation;
+use super::standing::{REFUSALS, STEP};
 use crate::machine::Monotonic;
 
 /// Counts the refusals of one read. Another generation starts its own count.
@@ -67,6 +68,8 @@ mod tests {
 
     use super::*;
 
+    const ONE: Generation = Generation::new(1);
+
     fn at(ms: u64) -> Monotonic {
         Monotonic::new(Duration::from_millis(ms))
     }
@@ -75,21 +78,21 @@ mod tests {
     #[test]
     fn r3_a_read_is_denied_at_the_second_refusal_of_one_credential() {
         let mut read = Refusals::default();
-        assert_eq!(read.refused(at(0), 1), Verdict::Again);
-        assert_eq!(read.refused(at(499), 1), Verdict::Again, "the same refusal");
-        assert!(!read.denied(1));
-        assert_eq!(read.refused(at(500), 1), Verdict::Denied);
-        assert!(read.denied(1));
-        assert!(!read.denied(2), "another credential may be let in");
-        assert_eq!(read.refused(at(501), 1), Verdict::Denied, "stays so");
+        assert_eq!(read.refused(at(0), ONE), Verdict::Again);
+        assert_eq!(read.refused(at(499), ONE), Verdict::Again, "the same refusal");
+        assert!(!read.denied(ONE));
+        assert_eq!(read.refused(at(500), ONE), Verdict::Denied);
+        assert!(read.denied(ONE));
+        assert!(!read.denied(ONE.next()), "another credential may be let in");
+        assert_eq!(read.refused(at(501), ONE), Verdict::Denied, "stays so");
     }
 
     /// R3: each credential has its own count.
     #[test]
     fn r3_another_credential_starts_anew() {
         let mut read = Refusals::default();
-        for generation in 1..20 {
-            assert_eq!(read.refused(at(generation * 1_000), generation), Verdict::Again);
+        for n in 1..20 {
+            assert_eq!(read.refused(at(n * 1_000), Generation::new(n)), Verdict::Again);
         }
     }
 
@@ -98,7 +101,7 @@ mod tests {
     fn r3_an_answer_in_between_ends_the_count() {
         let mut read = Refusals::default();
         for n in 0..20 {
-            assert_eq!(read.refused(at(n * 1_000), 1), Verdict::Again);
+            assert_eq!(read.refused(at(n * 1_000), ONE), Verdict::Again);
             read.accepted();
         }
     }

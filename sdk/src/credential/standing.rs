@@ -12,11 +12,8 @@
 use std::time::Duration;
 
 use super::fingerprint::Fingerprint;
+use super::generation::Generation;
 use crate::machine::{Monotonic, Now, Wall};
-
-/// Names one text of the credential: 1, 2, .. in the order of appearance. The same text again has the same number. Zero
-/// without a source.
-pub(crate) type Generation = u64;
 
 /// A credential refused this often, a backoff step apart, is denied.
 pub(super) const REFUSALS: u8 = 2;
@@ -63,6 +60,7 @@ pub(super) enum Next {
 pub(super) struct Standing {
     /// The present one is the last.
     known: Vec<Known>,
+    /// The last that has appeared.
     minted: Generation,
     life: Option<Life>,
     /// When a refusal made the source worth asking, until it has answered.
@@ -151,7 +149,7 @@ impl Standing {
         let known = match self.known.iter().position(|known| known.print == print) {
             Some(at) => self.known.remove(at),
             None => {
-                self.minted += 1;
+                self.minted = self.minted.next();
                 Known { print, generation: self.minted, refusals: 0, counted: None }
             }
         };

@@ -6,23 +6,13 @@ use std::time::Duration;
 use crate::connection::backoff::{Backoff, Schedule};
 use crate::connection::discover::{Address, Endpoint};
 use crate::connection::link::LinkState;
+pub use crate::credential::Generation;
 use crate::error::{Cause, Phase};
 use crate::wire::Welcome;
 
 /// Names one dial and, once it is welcomed, the link that came of it. Never reused by one supervisor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Attempt(pub(super) u64);
-
-/// Names one text of the credential. It changes when, and only when, the text changes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Generation(u64);
-
-impl Generation {
-    /// The generation numbered `n`.
-    pub const fn new(n: u64) -> Self {
-        Self(n)
-    }
-}
 
 /// The phases of one dial, in order. Each has a bound of its own (R7).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -179,7 +179,7 @@ async fn fc51_a_refused_token_is_renewed_once() {
     assert!(request(&keeper, &service).await.unwrap());
     assert_eq!(vault.asked(), 2, "one refresh");
     assert_eq!((service.times("one"), service.times("two")), (6, 2));
-    assert_eq!(keeper.held().await.unwrap().generation, 2);
+    assert_eq!(keeper.held().await.unwrap().generation, Generation::new(2));
 }
 
 /// FC-51, R3: no token is used after two refusals that are a step apart, by nobody who shares it, however long it lasts.
@@ -244,7 +244,7 @@ async fn r3_thirty_refusals_at_once_count_once() {
     let all = join_all((0..30).map(|_| request(&keeper, &service))).await;
     assert!(all.into_iter().all(|served| served == Ok(false)));
     let held = keeper.held().await.unwrap();
-    assert_eq!((held.generation, vault.asked()), (1, 2), "still in use");
+    assert_eq!((held.generation, vault.asked()), (Generation::new(1), 2), "still in use");
     // Stragglers that began before the first refusal was known, whenever they end.
     let late = {
         let held = Held { at: Monotonic::ZERO, ..held.clone() };
@@ -254,7 +254,7 @@ async fn r3_thirty_refusals_at_once_count_once() {
     for _ in 0..30 {
         keeper.refused(&late, Scope::Credential);
     }
-    assert_eq!(keeper.held().await.unwrap().generation, 1);
+    assert_eq!(keeper.held().await.unwrap().generation, Generation::new(1));
     assert_eq!(vault.asked(), 2);
     keeper.refused(&held, Scope::Credential);
     assert_eq!(keeper.held().await, Err(Unheld::Denied));
@@ -311,7 +311,7 @@ async fn without_a_source_nothing_is_sent() {
     for _ in 0..5 {
         let held = keeper.held().await.unwrap();
         assert!(held.credential.is_none());
-        assert_eq!(held.generation, 0);
+        assert_eq!(held.generation, Generation::default());
         keeper.refused(&held, Scope::Credential);
         sleep(SECOND).await;
     }
@@ -330,7 +330,7 @@ async fn thirty_at_once_are_one_ask() {
             keeper.held().await.unwrap().generation
         }
     }));
-    assert_eq!(all.await.into_iter().collect::<HashSet<_>>(), HashSet::from([1]));
+    assert_eq!(all.await.into_iter().collect::<HashSet<_>>(), HashSet::from([Generation::new(1)]));
     assert_eq!(vault.asked(), 1);
 }
 

@@ -5,6 +5,8 @@ use proptest::prelude::*;
 use super::*;
 
 const SECOND: Duration = Duration::from_secs(1);
+const ONE: Generation = Generation::new(1);
+const TWO: Generation = Generation::new(2);
 
 fn print(text: &str) -> Fingerprint {
     Fingerprint::of("authorization", text)
@@ -25,7 +27,7 @@ fn held(ms: u64, text: &str, lasts: Option<Duration>) -> Standing {
     let mut standing = Standing::default();
     assert_eq!(standing.next(&at(ms)), Next::Ask);
     answer(&mut standing, ms, text, lasts);
-    assert_eq!(standing.next(&at(ms)), Next::Use { generation: 1, ask: false });
+    assert_eq!(standing.next(&at(ms)), Next::Use { generation: ONE, ask: false });
     standing
 }
 
@@ -37,33 +39,33 @@ fn refused(standing: &mut Standing, ms: u64, generation: Generation, used: u64) 
 #[test]
 fn r3_one_credential_refused_twice_is_denied() {
     let mut it = held(0, "a", None);
-    assert!(!refused(&mut it, 1_000, 1, 900));
+    assert!(!refused(&mut it, 1_000, ONE, 900));
     assert_eq!(it.next(&at(1_000)), Next::Ask);
-    assert_eq!(answer(&mut it, 1_000, "a", None), 1, "the same text is the same generation");
+    assert_eq!(answer(&mut it, 1_000, "a", None), ONE, "the same text is the same generation");
     assert_eq!(it.next(&at(1_001)), Next::Until(at(1_500).instant));
-    assert_eq!(it.next(&at(1_500)), Next::Use { generation: 1, ask: false });
-    assert!(!refused(&mut it, 1_600, 1, 999), "began before the first was known: the same refusal");
-    assert_eq!(it.next(&at(1_600)), Next::Use { generation: 1, ask: false });
-    assert!(refused(&mut it, 1_700, 1, 1_500));
+    assert_eq!(it.next(&at(1_500)), Next::Use { generation: ONE, ask: false });
+    assert!(!refused(&mut it, 1_600, ONE, 999), "began before the first was known: the same refusal");
+    assert_eq!(it.next(&at(1_600)), Next::Use { generation: ONE, ask: false });
+    assert!(refused(&mut it, 1_700, ONE, 1_500));
     assert_eq!(it.next(&at(1_700)), Next::Denied);
     assert_eq!(it.next(&at(31_699)), Next::Denied);
     assert_eq!(it.next(&at(31_700)), Next::Ask, "whether there is another");
     answer(&mut it, 31_700, "a", None);
     assert_eq!(it.next(&at(61_699)), Next::Denied);
-    assert_eq!(answer(&mut it, 61_700, "b", None), 2);
-    assert_eq!(it.next(&at(61_700)), Next::Use { generation: 2, ask: false }, "another one revives");
+    assert_eq!(answer(&mut it, 61_700, "b", None), TWO);
+    assert_eq!(it.next(&at(61_700)), Next::Use { generation: TWO, ask: false }, "another one revives");
 }
 
 /// FC-51: no token is used after two refusals, also where the source goes back to it.
 #[test]
 fn fc51_a_source_that_goes_back_to_a_denied_credential_does_not_get_it_sent() {
     let mut it = held(0, "a", None);
-    refused(&mut it, 1_000, 1, 900);
+    refused(&mut it, 1_000, ONE, 900);
     answer(&mut it, 1_000, "a", None);
-    assert!(refused(&mut it, 1_600, 1, 1_500));
+    assert!(refused(&mut it, 1_600, ONE, 1_500));
     answer(&mut it, 31_600, "b", None);
-    refused(&mut it, 32_000, 2, 31_900);
-    assert_eq!(answer(&mut it, 32_200, "a", None), 1);
+    refused(&mut it, 32_000, TWO, 31_900);
+    assert_eq!(answer(&mut it, 32_200, "a", None), ONE);
     assert_eq!(it.next(&at(32_200)), Next::Denied);
 }
 
@@ -72,15 +74,15 @@ fn fc51_a_source_that_goes_back_to_a_denied_credential_does_not_get_it_sent() {
 fn r3_an_answer_resets_the_count_if_its_request_began_after_the_refusal() {
     let mut it = held(0, "a", None);
     for n in 1..10 {
-        assert!(!refused(&mut it, n * 1_000, 1, n * 1_000 - 1));
+        assert!(!refused(&mut it, n * 1_000, ONE, n * 1_000 - 1));
         answer(&mut it, n * 1_000, "a", None);
-        it.accepted(1, at(n * 1_000 + 600).instant);
+        it.accepted(ONE, at(n * 1_000 + 600).instant);
     }
-    assert!(!refused(&mut it, 20_000, 1, 19_999));
+    assert!(!refused(&mut it, 20_000, ONE, 19_999));
     answer(&mut it, 20_000, "a", None);
-    it.accepted(1, at(19_000).instant);
-    assert!(refused(&mut it, 21_000, 1, 20_900), "one that began before says nothing");
-    it.accepted(1, at(22_000).instant);
+    it.accepted(ONE, at(19_000).instant);
+    assert!(refused(&mut it, 21_000, ONE, 20_900), "one that began before says nothing");
+    it.accepted(ONE, at(22_000).instant);
     assert!(it.is_denied(), "a denial is final for that credential");
 }
 
@@ -90,12 +92,12 @@ fn r3_a_forbidden_resource_is_no_denial_of_the_credential() {
     let mut it = held(0, "a", None);
     for n in 1..10 {
         let ms = n * 1_000;
-        assert!(!it.refused(&at(ms), 1, at(ms - 1).instant, Scope::Resource));
+        assert!(!it.refused(&at(ms), ONE, at(ms - 1).instant, Scope::Resource));
         assert_eq!(it.next(&at(ms)), Next::Ask);
         answer(&mut it, ms, "a", None);
-        assert_eq!(it.next(&at(ms)), Next::Use { generation: 1, ask: false }, "nobody else has to wait");
-        assert!(!it.refused(&at(ms + 100), 1, at(ms - 1).instant, Scope::Resource));
-        assert_eq!(it.next(&at(ms + 100)), Next::Use { generation: 1, ask: false }, "the source has answered since");
+        assert_eq!(it.next(&at(ms)), Next::Use { generation: ONE, ask: false }, "nobody else has to wait");
+        assert!(!it.refused(&at(ms + 100), ONE, at(ms - 1).instant, Scope::Resource));
+        assert_eq!(it.next(&at(ms + 100)), Next::Use { generation: ONE, ask: false }, "the source has answered since");
     }
 }
 
@@ -103,21 +105,21 @@ fn r3_a_forbidden_resource_is_no_denial_of_the_credential() {
 #[test]
 fn r3_an_ask_from_before_the_refusal_is_not_the_one_after_it() {
     let mut it = held(0, "a", Some(SECOND * 100));
-    assert_eq!(it.next(&at(50_000)), Next::Use { generation: 1, ask: true });
+    assert_eq!(it.next(&at(50_000)), Next::Use { generation: ONE, ask: true });
     it.asked(&at(50_000));
-    refused(&mut it, 51_000, 1, 50_500);
+    refused(&mut it, 51_000, ONE, 50_500);
     it.answered(&at(52_000), print("a"), None);
     assert_eq!(it.next(&at(52_000)), Next::Ask);
     it.asked(&at(52_000));
-    assert_eq!(it.answered(&at(52_000), print("b"), None), 2);
-    assert_eq!(it.next(&at(52_000)), Next::Use { generation: 2, ask: false });
+    assert_eq!(it.answered(&at(52_000), print("b"), None), TWO);
+    assert_eq!(it.next(&at(52_000)), Next::Use { generation: TWO, ask: false });
 }
 
 /// R3: an unreachable source is only that, however often it fails, and is not asked more often than a step apart.
 #[test]
 fn r3_an_unreachable_source_denies_nobody() {
     let mut it = held(0, "a", None);
-    refused(&mut it, 1_000, 1, 900);
+    refused(&mut it, 1_000, ONE, 900);
     for n in 2..100 {
         let ms = n * 500;
         assert_eq!(it.next(&at(ms)), Next::Ask);
@@ -125,7 +127,7 @@ fn r3_an_unreachable_source_denies_nobody() {
         assert_eq!(it.next(&at(ms)), Next::Await);
         it.failed(&at(ms + 1));
         assert_eq!(it.next(&at(ms + 1)), Next::Until(at(ms + 500).instant));
-        assert!(!refused(&mut it, ms + 1, 1, 950));
+        assert!(!refused(&mut it, ms + 1, ONE, 950));
         assert!(!it.is_denied());
     }
 }
@@ -134,18 +136,18 @@ fn r3_an_unreachable_source_denies_nobody() {
 #[test]
 fn fc51_a_credential_is_renewed_before_it_expires() {
     let mut it = held(0, "a", Some(SECOND * 600));
-    assert_eq!(it.next(&at(539_999)), Next::Use { generation: 1, ask: false });
-    assert_eq!(it.next(&at(540_000)), Next::Use { generation: 1, ask: true });
+    assert_eq!(it.next(&at(539_999)), Next::Use { generation: ONE, ask: false });
+    assert_eq!(it.next(&at(540_000)), Next::Use { generation: ONE, ask: true });
     it.asked(&at(540_000));
-    assert_eq!(it.next(&at(540_001)), Next::Use { generation: 1, ask: false }, "one ask at a time");
+    assert_eq!(it.next(&at(540_001)), Next::Use { generation: ONE, ask: false }, "one ask at a time");
     it.failed(&at(541_000));
-    assert_eq!(it.next(&at(541_000)), Next::Use { generation: 1, ask: false });
-    assert_eq!(it.next(&at(570_500)), Next::Use { generation: 1, ask: true }, "again at half of what is left");
-    assert_eq!(it.next(&at(599_999)), Next::Use { generation: 1, ask: true });
+    assert_eq!(it.next(&at(541_000)), Next::Use { generation: ONE, ask: false });
+    assert_eq!(it.next(&at(570_500)), Next::Use { generation: ONE, ask: true }, "again at half of what is left");
+    assert_eq!(it.next(&at(599_999)), Next::Use { generation: ONE, ask: true });
     assert_eq!(it.next(&at(600_000)), Next::Ask);
     answer(&mut it, 600_000, "b", Some(SECOND * 20));
-    assert_eq!(it.next(&at(609_999)), Next::Use { generation: 2, ask: false });
-    assert_eq!(it.next(&at(610_000)), Next::Use { generation: 2, ask: true }, "half of a short life");
+    assert_eq!(it.next(&at(609_999)), Next::Use { generation: TWO, ask: false });
+    assert_eq!(it.next(&at(610_000)), Next::Use { generation: TWO, ask: true }, "half of a short life");
 }
 
 /// R7: a machine that slept, or whose clock was set, finds that it has expired.
@@ -164,7 +166,7 @@ fn what_looks_expired_on_arrival_is_used() {
     let mut it = Standing::default();
     it.asked(&at(0));
     it.answered(&at(10), print("a"), Some(Wall::new(SECOND)));
-    assert_eq!(it.next(&at(509)), Next::Use { generation: 1, ask: true });
+    assert_eq!(it.next(&at(509)), Next::Use { generation: ONE, ask: true });
     assert_eq!(it.next(&at(510)), Next::Ask);
 }
 
@@ -205,7 +207,7 @@ proptest! {
         let mut asked: Option<u64> = None;
         // What a plain count of the same says: generation -> refusals since the last success, when the last was counted.
         let mut counts: BTreeMap<Generation, (u32, u64)> = BTreeMap::new();
-        let mut present = 0;
+        let mut present = Generation::default();
         for step in steps {
             match step {
                 Happens::Passes(ms) => now += ms,

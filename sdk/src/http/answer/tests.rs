@@ -11,6 +11,8 @@ use super::body::Completeness;
 use super::*;
 use crate::machine::Wall;
 
+const SEVENTH: Generation = Generation::new(7);
+
 fn headers(lines: &[(&str, &str)]) -> HeaderMap {
     let mut map = HeaderMap::new();
     for (name, value) in lines {
@@ -26,7 +28,7 @@ fn of(status: u16, lines: &[(&str, &str)], asked: Asked) -> Judgement {
 }
 
 fn plain() -> Asked {
-    Asked::new(Expected::Json, 7)
+    Asked::new(Expected::Json, SEVENTH)
 }
 
 fn given(answer: Answer) -> Judgement {
@@ -55,7 +57,7 @@ fn every_status_comes_down_to_what_it_is() {
         let expected = match code {
             200 => Judgement::Read,
             202 => given(Answer::Unserved(Cause::Unavailable { detail: "202: accepted, not ready yet".into() })),
-            401 | 403 => given(Answer::Refused(7)),
+            401 | 403 => given(Answer::Refused(SEVENTH)),
             404 => given(Answer::Absent),
             410 => given(Answer::Gone),
             407 | 408 | 421 | 425 => status(code),
@@ -82,7 +84,7 @@ fn every_status_comes_down_to_what_it_is() {
 #[test]
 fn a_203_is_never_read() {
     for expected in [Expected::Json, Expected::Text, Expected::Bytes, Expected::EventStream] {
-        assert_eq!(of(203, &[JSON], Asked::new(expected, 7)), status(203));
+        assert_eq!(of(203, &[JSON], Asked::new(expected, SEVENTH)), status(203));
     }
 }
 
@@ -91,7 +93,7 @@ fn what_was_not_asked_for_has_no_meaning() {
     assert_eq!(of(304, &[], plain()), status(304));
     assert_eq!(of(304, &[], Asked { validated: true, ..plain() }), given(Answer::Unchanged));
     assert_eq!(of(206, &[JSON], plain()), status(206));
-    let text = Asked { ranged: true, ..Asked::new(Expected::Text, 7) };
+    let text = Asked { ranged: true, ..Asked::new(Expected::Text, SEVENTH) };
     assert_eq!(of(206, &[("content-type", "text/plain")], text), Judgement::Read);
     assert_eq!(of(204, &[], plain()), status(204));
     assert_eq!(of(205, &[], Asked { held: true, ..plain() }), status(205));
@@ -111,8 +113,8 @@ fn a_refusal_for_the_rate_is_none_of_the_credential() {
     assert_eq!(of(503, &[("retry-after", "30")], plain()), limited(30));
     assert_eq!(of(403, &[("retry-after", "30")], plain()), limited(30));
     assert_eq!(of(403, &[("x-ratelimit-remaining", "0"), ("x-ratelimit-reset", "9")], plain()), limited(9));
-    assert_eq!(of(403, &[("x-ratelimit-remaining", "1")], plain()), given(Answer::Refused(7)));
-    assert_eq!(of(401, &[("retry-after", "30")], plain()), given(Answer::Refused(7)));
+    assert_eq!(of(403, &[("x-ratelimit-remaining", "1")], plain()), given(Answer::Refused(SEVENTH)));
+    assert_eq!(of(401, &[("retry-after", "30")], plain()), given(Answer::Refused(SEVENTH)));
 }
 
 #[test]
@@ -186,7 +188,9 @@ fn json_by_its_names() {
 
 #[test]
 fn the_other_kinds_by_their_names() {
-    let read = |expected, media: &str| of(200, &[("content-type", media)], Asked::new(expected, 0)) == Judgement::Read;
+    let read = |expected, media: &str| {
+        of(200, &[("content-type", media)], Asked::new(expected, Generation::default())) == Judgement::Read
+    };
     for media in
         ["text/plain", "text/plain;charset=UTF-8", "application/octet-stream", "application/json", "text/x-log"]
     {
@@ -205,9 +209,9 @@ fn the_other_kinds_by_their_names() {
         assert!(!read(Expected::EventStream, media), "{media}");
     }
     let missing = undecodable("expected text/event-stream, got no content type");
-    assert_eq!(of(200, &[], Asked::new(Expected::EventStream, 0)), missing);
+    assert_eq!(of(200, &[], Asked::new(Expected::EventStream, Generation::default())), missing);
     for expected in [Expected::Text, Expected::Bytes] {
-        assert_eq!(of(200, &[("content-length", "0")], Asked::new(expected, 0)), Judgement::Read);
+        assert_eq!(of(200, &[("content-length", "0")], Asked::new(expected, Generation::default())), Judgement::Read);
     }
 }
 
@@ -239,7 +243,7 @@ fn whoever_a_redirect_leads_to_is_no_authority() {
     let bytes = Asked { expected: Expected::Bytes, ..login };
     assert_eq!(of(200, &[html], bytes), undecodable("expected what was asked for, got text/html"));
     let same_origin = redirected("/elsewhere");
-    assert_eq!(of(401, &[], same_origin), given(Answer::Refused(7)));
+    assert_eq!(of(401, &[], same_origin), given(Answer::Refused(SEVENTH)));
 }
 
 /// R3: a relay with nothing behind it is no authority.
@@ -406,7 +410,7 @@ proptest! {
             Judgement::Given(Answer::Nothing) => prop_assert!(code == 204 && held),
             Judgement::Given(Answer::Absent) => prop_assert!(code == 404 && !elsewhere),
             Judgement::Given(Answer::Gone) => prop_assert!(code == 410 && !elsewhere),
-            Judgement::Given(Answer::Refused(7)) => {
+            Judgement::Given(Answer::Refused(SEVENTH)) => {
                 prop_assert!(matches!(code, 401 | 403) && !elsewhere && !stripped && !told.throttled);
             }
             Judgement::Given(other) => prop_assert!(false, "{:?}", other),

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::connection::Backoff;
+pub use crate::credential::Generation;
 use crate::error::{Cause, Phase};
 use crate::http::exchange::Connection;
 use crate::machine::Monotonic;
@@ -118,9 +119,6 @@ impl Default for Bounds {
         }
     }
 }
-
-/// Which value of a credential source was used: another value is another generation. Zero without a source.
-pub type Generation = u64;
 
 /// What a value says about its place among others (R4, R10).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

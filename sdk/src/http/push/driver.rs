@@ -179,7 +179,7 @@ impl Dialing {
         if let Some(allowed) = &self.allowed {
             allowed.told(&told);
         }
-        let generation = self.held.as_ref().map_or(0, |held| held.generation);
+        let generation = self.held.as_ref().map(|held| held.generation).unwrap_or_default();
         let retry_after = told.wait();
         match answer::judge(status, headers, &told, Asked::new(Expected::Bytes, generation)) {
             Judgement::Given(Answer::Refused(_)) => Event::Refused { denied: self.refused() },

@@ -18,9 +18,9 @@ fn headers(lines: &[(&str, &str)]) -> HeaderMap {
 /// What is sent after a value came with these headers.
 fn sent(lines: &[(&str, &str)]) -> Option<(String, Vec<u8>)> {
     let run = url("https://ci.example/run");
-    let validator = Validator::learn(&run, 1, &headers(lines))?;
+    let validator = Validator::learn(&run, Generation::new(1), &headers(lines))?;
     let mut request = HeaderMap::new();
-    assert!(validator.apply(&run, 1, &mut request));
+    assert!(validator.apply(&run, Generation::new(1), &mut request));
     assert_eq!(request.len(), 1);
     request.iter().next().map(|(name, value)| (name.to_string(), value.as_bytes().to_vec()))
 }
@@ -75,10 +75,10 @@ fn a_date_of_the_second_in_which_it_was_read_is_not_sent() {
 #[test]
 fn a_validator_belongs_to_a_credential_and_to_the_url_that_answered() {
     let run = url("https://ci.example/run");
-    let validator = Validator::learn(&run, 3, &headers(&[("etag", r#""a""#)])).unwrap();
+    let validator = Validator::learn(&run, Generation::new(3), &headers(&[("etag", r#""a""#)])).unwrap();
     let applies = |to: &str, generation| {
         let mut request = headers(&[("if-none-match", r#""stale""#), ("if-modified-since", "x"), ("accept", "*/*")]);
-        let applied = validator.apply(&url(to), generation, &mut request);
+        let applied = validator.apply(&url(to), Generation::new(generation), &mut request);
         assert_eq!(request.get("if-none-match").is_some_and(|tag| tag == r#""a""#), applied);
         assert_eq!(request.len(), if applied { 2 } else { 1 }, "nothing else validates");
         applied
@@ -106,9 +106,9 @@ proptest! {
             }
         }
         let run = url("https://ci.example/run");
-        if let Some(validator) = Validator::learn(&run, 0, &answer) {
+        if let Some(validator) = Validator::learn(&run, Generation::default(), &answer) {
             let mut request = HeaderMap::new();
-            prop_assert!(validator.apply(&run, 0, &mut request));
+            prop_assert!(validator.apply(&run, Generation::default(), &mut request));
             let value = request.get(IF_NONE_MATCH).map(HeaderValue::as_bytes);
             prop_assert!(value.is_none_or(|tag| tag != b"*" && !tag.is_empty()));
         }

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use ulid::Ulid;
 
 use super::*;
-use crate::http::poll::{Answer, Pace};
+use crate::http::poll::{Answer, Generation, Pace};
 use crate::machine::{Machine as _, Wall};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -33,7 +33,7 @@ fn answer() -> impl Strategy<Value = Answer> {
         3 => Just(Answer::Unchanged),
         2 => Just(Answer::Nothing),
         2 => Just(Answer::Absent),
-        1 => Just(Answer::Refused(1)),
+        1 => Just(Answer::Refused(Generation::new(1))),
         3 => cause().prop_map(Answer::Unserved),
     ]
 }

@@ -1,6 +1,7 @@
 //! What is no value, and what ends a read.
 
 use super::*;
+use crate::http::poll::Generation;
 
 /// FC-01: polls that answer 502, 500 and a reset are staleness, and afterwards the count starts at zero.
 #[test]
@@ -187,9 +188,12 @@ fn fc_51_r3_a_refusal_is_stale_and_only_denied_ends() {
         read.look();
         read.draw = draw;
         let since = read.now;
-        assert_eq!(publications(&read.answer(Answer::Refused(0))), [stale(since, Cause::Unauthorized)]);
+        assert_eq!(
+            publications(&read.answer(Answer::Refused(Generation::default()))),
+            [stale(since, Cause::Unauthorized)]
+        );
         assert_eq!(read.look().0, delay);
-        assert_eq!(publications(&read.answer(Answer::Refused(1))), [], "another one is refused too");
+        assert_eq!(publications(&read.answer(Answer::Refused(Generation::new(1)))), [], "another one is refused too");
         read.look();
         assert_eq!(read.on(Event::Denied), [Action::Abort, ended(End::Denied)]);
     }
