@@ -54,6 +54,7 @@ pub(super) struct Pages<'a> {
     /// How many there are, as the latest page says.
     total: Option<u64>,
     asked: HashSet<Url>,
+    pages: usize,
     seen: HashSet<Bindings>,
     listed: Vec<Listed>,
 }
@@ -69,6 +70,7 @@ impl<'a> Pages<'a> {
             came: 0,
             total: None,
             asked: HashSet::new(),
+            pages: 0,
             seen: HashSet::new(),
             listed: Vec::new(),
         }
@@ -103,11 +105,12 @@ impl<'a> Pages<'a> {
             false => page.next().map(|target| self.linked(&url, target)).transpose()?,
         };
         self.asked.insert(url);
+        self.pages += 1;
         match next {
             Some(next) if self.asked.contains(&next) => {
                 Err(self.unreadable("pages that go on, found one that leads back"))
             }
-            Some(_) if self.asked.len() >= MOST_PAGES => {
+            Some(_) if self.pages >= MOST_PAGES => {
                 Err(self.unreadable(&format!("at most {MOST_PAGES} pages, found more")))
             }
             Some(next) => Ok(Some(next)),
