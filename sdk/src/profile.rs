@@ -16,9 +16,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! [`Profile::watch`] reads the work so, and [`Profile::logs`] its logs. What is said of submitting, canceling and webhooks, of
-//! `ETag`s and of several ids in one request ([`Reads::etag`], [`Reads::batch`]) is checked and described, and not acted
-//! upon: a read sends the `ETag` that it got in any case.
+//! [`Profile::watch`] reads the work so, and [`Profile::logs`] its logs. What is said of [submitting](Submit),
+//! [canceling](Cancel) and [webhooks](Webhook) is checked and described, and nothing acts upon it yet. The
+//! [manual](crate::manual::polling#a-profile-as-a-file) has each key of a file, and what acts upon it.
 
 mod cancel;
 mod check;
@@ -84,11 +84,11 @@ pub struct Profile {
     pub reopens: bool,
     /// How its logs are read.
     pub log: Option<Log>,
-    /// How work is submitted.
+    /// How work is submitted. A description: nothing acts upon it yet.
     pub submit: Option<Submit>,
-    /// How work is canceled, for each stage in which it can be.
+    /// How work is canceled, for each stage in which it can be. A description: nothing acts upon it yet.
     pub cancel: Vec<Cancel>,
-    /// What it pushes by itself.
+    /// What it pushes by itself. A description: nothing acts upon it yet.
     pub webhook: Option<Webhook>,
 }
 
@@ -98,10 +98,6 @@ pub struct Profile {
 pub struct Reads {
     /// Headers to ask with, such as `Accept`. Never a credential.
     pub headers: Vec<(HeaderName, HeaderValue)>,
-    /// Whether it validates: an `ETag`, and 304 that costs nothing. Default no: what comes is used all the same.
-    pub etag: bool,
-    /// How many ids one request may name. Default one.
-    pub batch: Option<u32>,
     /// A stream that says when something may have changed. It is never trusted to be the only one.
     pub streams: Vec<Stream>,
 }
@@ -214,8 +210,15 @@ impl Profile {
         check::check(self)
     }
 
-    /// The bounds of a read of this service: its pace, its grace, whether it reopens.
+    /// The bounds of a read of this service: its pace, its grace, whether it reopens. What it
+    /// [forgets](Stage::vanishes_after) is looked at at least twice before.
     pub fn settings(&self) -> Settings {
-        Settings { pace: self.pace, grace: self.grace, reopens: self.reopens, ..Settings::default() }
+        let by_default = Settings::default();
+        let (mut pace, mut reread) = (self.pace, by_default.reread);
+        if let Some(soonest) = self.stages.iter().filter_map(|stage| stage.vanishes_after).min() {
+            pace.most = pace.most.min(soonest / 2).max(pace.least);
+            reread = reread.min(soonest / 2);
+        }
+        Settings { pace, reread, grace: self.grace, reopens: self.reopens, ..by_default }
     }
 }

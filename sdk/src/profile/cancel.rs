@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::Call;
 
-/// How work is canceled in one stage.
+/// How work is canceled in one stage. A description: nothing acts upon it yet.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Cancel {

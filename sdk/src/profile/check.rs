@@ -1,8 +1,10 @@
 //! Whether the parts of a profile fit together.
 
+mod log;
+
 use std::collections::BTreeSet;
 
-use super::{Cancel, Log, Order, Profile, Question, Stage, Submit, Template, When, Word};
+use super::{Cancel, Order, Profile, Question, Stage, Submit, Template, When, Word};
 use crate::error::Error;
 
 pub(super) fn check(profile: &Profile) -> Result<(), Error> {
@@ -45,7 +47,7 @@ pub(super) fn check(profile: &Profile) -> Result<(), Error> {
         bound(&stream.path, &given(stage), &format!("{path}.path"))?;
     }
     if let Some(log) = &profile.log {
-        self::log(profile, log)?;
+        log::log(profile, log)?;
     }
     if let Some(submit) = &profile.submit {
         self::submit(profile, submit)?;
@@ -101,6 +103,12 @@ fn stage(profile: &Profile, stage: &Stage, path: &str) -> Result<(), Error> {
         bound(&to.path, &given, &path)?;
         meant(to, &given, &path)?;
     }
+    if let Some(vanishes) = stage.vanishes_after
+        && (vanishes.is_zero() || vanishes / 2 < profile.pace.least)
+    {
+        let expected = format!("at least {:?}, twice pace.least: its end is missed otherwise", 2 * profile.pace.least);
+        return Err(Error::invalid(&format!("{path}.vanishes_after"), expected));
+    }
     match &stage.order {
         Order::Monotone(_) | Order::Coarse(_) if stage.status.is_empty() => {
             Err(Error::invalid(&format!("{path}.order"), "nothing, for a stage without a status"))
@@ -131,48 +139,6 @@ fn question(question: &Question, path: &str) -> Result<(), Error> {
     match &question.when {
         Some(When { is, .. }) if is.is_empty() => Err(Error::invalid(&format!("{path}.when.is"), "at least one word")),
         Some(_) | None => Ok(()),
-    }
-}
-
-fn log(profile: &Profile, log: &Log) -> Result<(), Error> {
-    let mut given = given(named(profile, &log.stage, "log.stage")?);
-    for (i, source) in log.sources.iter().enumerate() {
-        let path = format!("log.source[{i}]");
-        let mut pages = given.clone();
-        pages.insert("from");
-        bound(&source.path, &pages, &format!("{path}.path"))?;
-        if source.bind.is_empty() {
-            return Err(Error::invalid(&format!("{path}.bind"), "what tells one element of the list from another"));
-        }
-        given.extend(source.bind.keys().map(|name| &**name));
-    }
-    if let Some(about) = &log.about {
-        bound(&about.path, &given, "log.about.path")?;
-    }
-    given.extend(["from", "limit"]);
-    bound(&log.path, &given, "log.path")?;
-    match (log.kind, log.path.names().contains("from")) {
-        (super::LogKind::Whole | super::LogKind::AtEnd, true) => {
-            Err(Error::invalid("log.path", "no {from}: a log of that kind does not continue"))
-        }
-        (super::LogKind::Lines | super::LogKind::Token | super::LogKind::Time, false) => {
-            Err(Error::invalid("log.path", "{from}, which says where to continue"))
-        }
-        (super::LogKind::Bytes, true) if log.size.is_none() => {
-            Err(Error::invalid("log.size", "the header that says where to continue"))
-        }
-        (super::LogKind::Lines, true) if !log.path.names().contains("limit") => {
-            Err(Error::invalid("log.path", "{limit}, which says how many lines at most"))
-        }
-        (super::LogKind::Lines, true) if log.first.is_none() => {
-            Err(Error::invalid("log.first", "where the number of the first line stands"))
-        }
-        // Bytes may be asked for by a Range header (RFC 9110, 14.2).
-        (super::LogKind::Bytes, _) | (super::LogKind::Whole | super::LogKind::AtEnd, false) => Ok(()),
-        (super::LogKind::Token, true) if log.token.is_none() => {
-            Err(Error::invalid("log.token", "where the token to continue with stands"))
-        }
-        (super::LogKind::Lines | super::LogKind::Token | super::LogKind::Time, true) => Ok(()),
     }
 }
 

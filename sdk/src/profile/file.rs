@@ -206,8 +206,6 @@ fn reads(mut fields: Fields) -> Result<Reads, Error> {
             text(&path, value)?.parse().map_err(|_| Error::invalid(&path, "the value of a header, visible ASCII"))?;
         reads.headers.push((name, value));
     }
-    reads.etag = fields.flag("etag")?.unwrap_or(false);
-    reads.batch = fields.count("batch")?;
     reads.streams = fields.tables("stream")?.into_iter().map(stream).collect::<Result<_, _>>()?;
     fields.done()?;
     Ok(reads)

@@ -29,6 +29,8 @@ pub struct Stages {
     here: Location,
     /// Whether this stage was seen.
     seen: bool,
+    /// Whether it was last seen to be over, in the latest attempt.
+    over: bool,
     /// Whether any stage before this one was.
     moved: bool,
     /// Since when the work is in none of the places where it should be.
@@ -83,6 +85,7 @@ impl Stages {
             profile,
             here: location,
             seen: false,
+            over: false,
             moved: false,
             absent_since: None,
             missed: None,
@@ -132,6 +135,7 @@ impl Stages {
         self.seen = true;
         self.absent_since = None;
         self.missed = None;
+        self.over = false;
         self.here.bound.extend(&work.bound);
         if let Some(follow) = &work.next {
             return self.follow(work, follow);
@@ -143,6 +147,8 @@ impl Stages {
         }
         self.haste = 0;
         let marks = self.marks(work);
+        // What a replica still says of an attempt before is no end of this one (R10).
+        self.over = marks.terminal && marks.attempt >= self.attempt;
         let mut actions = Vec::new();
         if marks.attempt > self.attempt {
             let is_first = self.attempt.is_none();
@@ -179,6 +185,10 @@ impl Stages {
     }
 
     fn on_absent(&mut self, now: Now) -> Actions<Action> {
+        if self.is_forgotten() {
+            // Its verdict stays (R10).
+            return vec![Action::Take(Answer::Same)];
+        }
         let grace = self.profile.grace;
         let since = *self.absent_since.get_or_insert(now.instant);
         let over = now.instant.since(since) >= grace;
@@ -210,10 +220,15 @@ impl Stages {
 
     fn on_gone(&mut self, now: Now) -> Actions<Action> {
         let has_stand_in = self.stage().is_some_and(|stage| stage.missing.is_some());
-        if has_stand_in || self.missed.is_some() {
+        if has_stand_in || self.missed.is_some() || self.is_forgotten() {
             return self.on_absent(now);
         }
         vec![Action::Take(Answer::Gone)]
+    }
+
+    /// Whether it is over, and of those that the service forgets then.
+    fn is_forgotten(&self) -> bool {
+        self.over && self.stage().is_some_and(|stage| stage.vanishes_after.is_some())
     }
 
     /// The place of a value among others, over all stages.
@@ -241,6 +256,7 @@ impl Stages {
         self.here = to;
         self.moved = true;
         self.seen = false;
+        self.over = false;
         Action::Turn { stage: Arc::clone(&self.here.stage), url: self.here.url.clone(), at_once }
     }
 }

@@ -8,7 +8,7 @@ use ::http::Method;
 
 use super::{Pointer, Taken, Template};
 
-/// How work is submitted.
+/// How work is submitted. A description: nothing acts upon it yet.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Submit {
@@ -24,7 +24,7 @@ pub struct Submit {
     pub correlate: Option<Correlate>,
 }
 
-/// A request that changes something.
+/// A request that changes something. A description: nothing sends it yet.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Call {
@@ -36,7 +36,7 @@ pub struct Call {
     pub rpc: Option<Arc<str>>,
 }
 
-/// Whether a service recognises a copy of a submission.
+/// Whether a service recognises a copy of a submission. A description: nothing acts upon it yet.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Dedupe {
@@ -57,7 +57,7 @@ pub enum Dedupe {
     },
 }
 
-/// How work whose submission was not answered is found.
+/// How work whose submission was not answered is found. A description: nothing acts upon it yet.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Correlate {

@@ -126,6 +126,20 @@ impl Template {
             .collect()
     }
 
+    /// Whether a placeholder of that name is the whole value of a parameter of the query.
+    pub(super) fn is_parameter(&self, name: &str) -> bool {
+        let ends = |part: Option<&Part>| match part {
+            None => true,
+            Some(Part::Literal(text)) => text.starts_with('&'),
+            Some(Part::Hole(..)) => false,
+        };
+        let begins = |part: Option<&Part>| matches!(part, Some(Part::Literal(text)) if text.ends_with('='));
+        self.query.iter().enumerate().any(|(i, part)| {
+            let is_it = matches!(part, Part::Hole(hole, _) if &**hole == name);
+            is_it && begins(i.checked_sub(1).and_then(|i| self.query.get(i))) && ends(self.query.get(i + 1))
+        })
+    }
+
     /// Whether it names a host.
     pub(super) fn has_host(&self) -> bool {
         !self.host.is_empty()

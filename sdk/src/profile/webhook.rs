@@ -2,7 +2,7 @@
 
 use ::http::HeaderName;
 
-/// How a service's webhooks come.
+/// How a service's webhooks come. A description: nothing acts upon it yet.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Webhook {

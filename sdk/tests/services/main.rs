@@ -7,4 +7,5 @@ mod feeds;
 mod github;
 mod gitlab;
 mod jenkins;
+mod odd;
 mod rig;

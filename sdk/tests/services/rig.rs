@@ -54,7 +54,11 @@ pub(crate) struct Watched {
 
 impl Watched {
     pub(crate) fn new(profile: &str, get: Get) -> Self {
-        let work = Profile::named(profile).unwrap().watch(get).unwrap();
+        Self::of(&Profile::named(profile).unwrap(), get)
+    }
+
+    pub(crate) fn of(profile: &Profile, get: Get) -> Self {
+        let work = profile.watch(get).unwrap();
         let seen = Arc::new(Mutex::new(Vec::new()));
         let (mut readings, note) = (work.readings(), Arc::clone(&seen));
         tokio::spawn(async move {

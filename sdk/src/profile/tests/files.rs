@@ -51,8 +51,6 @@ stage = "ticket"
 base = "/api"
 
 [read]
-etag = true
-batch = 100
 headers = { Accept = "application/json" }
 stream = [{ stage = "job", kind = "websocket", path = "/ws", first = "hello" }]
 
@@ -101,7 +99,7 @@ fn a_whole_file_is_read() {
         (Duration::from_secs(2), Duration::from_secs(60), 5)
     );
     assert_eq!(profile.stages[0].vanishes_after, Some(Duration::from_secs(300)));
-    assert_eq!((profile.read.etag, profile.read.batch, profile.read.headers.len()), (true, Some(100), 1));
+    assert_eq!(profile.read.headers.len(), 1);
     assert_eq!(profile.read.streams[0].kind, StreamKind::WebSocket);
     assert_eq!(profile.log.unwrap().kind, LogKind::Token);
     assert!(matches!(profile.submit.unwrap().dedupe, Dedupe::Token { window, .. } if window.as_secs() == 300));
@@ -132,7 +130,7 @@ fn what_does_not_fit_is_refused_by_its_path() {
         ("ok = [0]", "ok = 0", "stage[2].status[0].ok", "a list"),
         ("ok = [0]", "ok = [0.5]", "stage[2].status[0].ok", "a list"),
         ("ok = [0]", "ok = [\"0\"]", "stage[2].status[0].failed", "a string, as the words before"),
-        ("batch = 100", "batch = 0", "read.batch", "above zero"),
+        ("share = 5", "share = 0", "pace.share", "above zero"),
         ("[pace]", "[[pace]]", "pace", "a table, found a list"),
         ("[[cancel]]", "[cancel]", "cancel", "a list of tables"),
         ("Accept = \"application/json\"", "Accept = 1", "read.headers.Accept", "a string"),
@@ -208,6 +206,21 @@ fn what_does_not_fit_is_refused_by_its_path() {
             "gives {lag}",
         ),
         ("kind = \"websocket\", path = \"/ws\"", "kind = \"sse\", path = \"/ws\"", "read.stream[0].first", "nothing"),
+        // What nobody reads.
+        ("token = \"/next\"", "token = \"/next\"\nsize = \"X-Size\"", "log.size", "nothing"),
+        ("token = \"/next\"", "token = \"/next\"\nexact = false", "log.exact", "nothing"),
+        ("token = \"/next\"", "token = \"/next\"\nfirst = \"/first\"", "log.first", "nothing"),
+        ("after={from}", "after={from}&most={limit}", "log.path", "no {limit}"),
+        ("/logs/{log}?after={from}", "/logs/{log}/{from}", "log.path", "{from} as a value of its query"),
+        ("after={from}", "after=x{from}", "log.path", "{from} as a value of its query"),
+        (
+            "kind = \"token\"\nstage = \"job\"\npath = \"/logs/{log}?after={from}\"\ntoken = \"/next\"",
+            "kind = \"whole\"\nstage = \"job\"\npath = \"/logs/{log}\"",
+            "log.text",
+            "nothing, for a log of that kind",
+        ),
+        ("vanishes_after = \"5m\"", "vanishes_after = \"0s\"", "stage[0].vanishes_after", "at least 4s"),
+        ("vanishes_after = \"5m\"", "vanishes_after = \"3s\"", "stage[0].vanishes_after", "twice pace.least"),
         // A placeholder that nobody binds.
         (
             "path = \"{base:any}/jobs/{job}\"",
@@ -231,7 +244,9 @@ fn what_does_not_fit_is_refused_by_its_path() {
         ("path = \"/jobs?since={since}\"", "path = \"/jobs?since={then}\"", "submit.correlate.path", "gives {then}"),
         ("bind = { base = \"/base\", ticket", "bind = { ticket", "submit.bind", "gives {base}"),
         // Not known.
-        ("etag = true", "etags = true", "read.etags", "the fields here are headers, etag, batch, stream"),
+        // What a read does in any case, and what none does, are no fields.
+        ("[read]", "[read]\netag = true", "read.etag", "no such field; the fields here are headers, stream"),
+        ("[read]", "[read]\nbatch = 100", "read.batch", "no such field"),
         ("reopens = true", "reopen = true", "reopen", "no such field"),
         ("parked = [\"asks\"]", "parkd = [\"asks\"]", "stage[2].status[1].parkd", "no such field"),
         ("holds = \"/note\"", "holds = \"/note\", match = 1", "submit.correlate.match", "no such field"),
@@ -248,6 +263,76 @@ fn what_does_not_fit_is_refused_by_its_path() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+/// Each key that a file may have is in the manual, beside what acts upon it.
+#[test]
+fn the_manual_has_every_key() {
+    let manual = include_str!("../../manual/polling.md");
+    let (_, section) = manual.split_once("## A profile as a file").unwrap();
+    let (section, _) = section.split_once("\n## ").unwrap();
+    let mut table = "";
+    let mut told = Vec::new();
+    for row in section.lines().filter(|line| line.starts_with("| ")).skip(1) {
+        let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+        table = if cells[1].is_empty() { table } else { cells[1].trim_matches('`') };
+        told.extend(cells[2].split(", ").map(|key| (table, key.trim_matches('`'))));
+        assert!(!cells[3].is_empty(), "{row}");
+    }
+    let mut known = 0;
+    for (table, anchor) in [
+        ("the file", "name = \"mine\""),
+        ("stage", "path = \"{base:any}/jobs/{job}\""),
+        ("stage.status", "at = \"/code\""),
+        ("stage.status.when", "when = { at = \"/over\""),
+        ("stage.order", "kind = \"monotone\""),
+        ("stage.find", "find = { each = \"\""),
+        ("stage.next", "next = [{ stage = \"job\""),
+        ("bind", "like = \"{_:any}/shops/{shop}\""),
+        ("address", "like = \"shop.example/t/{ticket:number}\""),
+        ("read", "[read]"),
+        ("read.stream", "kind = \"websocket\""),
+        ("pace", "least = \"2s\""),
+        ("log", "kind = \"token\""),
+        ("log.source", "total = \"/total\""),
+        ("submit", "method = \"PUT\""),
+        ("submit.bind", "header = \"Location\""),
+        ("submit.dedupe", "by = \"token\""),
+        ("submit.correlate", "inject = \"/note\""),
+        ("cancel", "acknowledged = \"stopped\""),
+        ("cancel.force", "method = \"DELETE\""),
+        ("webhook", "header = \"X-Signature\""),
+    ] {
+        let is_inline = !WHOLE.lines().any(|line| line == anchor);
+        let text = WHOLE.replacen(anchor, &format!("{anchor}{}zzz = 1", if is_inline { ", " } else { "\n" }), 1);
+        let said = Profile::parse(&text).unwrap_err().to_string();
+        let (_, keys) = said.split_once("zzz: expected no such field; the fields here are ").expect(&said);
+        for key in keys.split(", ") {
+            known += 1;
+            assert!(told.contains(&(table, key)), "{table}: {key}");
+        }
+    }
+    // Those of logs of lines are not in the file above.
+    let others = [("log.about", "path"), ("log.about", "lines"), ("log.about", "complete")];
+    assert!(others.iter().all(|other| told.contains(other)));
+    assert_eq!(told.len(), known + others.len(), "a key in the manual that no file has");
+}
+
+/// What a service forgets is looked at at least twice before, also beside a stream; it is never looked at sooner than the
+/// pace says.
+#[test]
+fn what_vanishes_is_looked_at_in_time() {
+    let seconds = Duration::from_secs;
+    for (vanishes, most, reread) in [("5m", 60, 60), ("90s", 45, 45), ("10s", 5, 5), ("4s", 2, 2)] {
+        let profile =
+            Profile::parse(&WHOLE.replace("vanishes_after = \"5m\"", &format!("vanishes_after = \"{vanishes}\"")));
+        let settings = profile.unwrap().settings();
+        assert_eq!(
+            (settings.pace.least, settings.pace.most, settings.reread),
+            (seconds(2), seconds(most), seconds(reread)),
+            "{vanishes}"
+        );
+    }
+}
+
 /// A file may come with a repository: it names no credential, and nothing that one is sent to.
 #[test]
 fn a_file_says_nothing_of_credentials() {
@@ -255,7 +340,7 @@ fn a_file_says_nothing_of_credentials() {
         ("reopens = true", "token = \"t0psecret\"", "token"),
         ("reopens = true", "token_cmd = \"cat /etc/t0psecret\"", "token_cmd"),
         ("reopens = true", "token_origins = [\"https://t0psecret.example\"]", "token_origins"),
-        ("etag = true", "credential = { file = \"t0psecret\" }", "read.credential"),
+        ("[read]", "[read]\ncredential = { file = \"t0psecret\" }", "read.credential"),
         ("Accept = \"application/json\"", "Authorization = \"Bearer t0psecret\"", "read.headers.Authorization"),
         ("Accept = \"application/json\"", "PRIVATE-TOKEN = \"t0psecret\"", "read.headers.PRIVATE-TOKEN"),
         ("Accept = \"application/json\"", "Cookie = \"a=t0psecret\"", "read.headers.Cookie"),

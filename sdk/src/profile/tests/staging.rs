@@ -156,6 +156,40 @@ fn jenkins_item_that_is_there_again_goes_on() {
     assert_eq!(rig.after(1).body(&started()), [running(), turn("build", BUILD, true)]);
 }
 
+/// R10: a service that forgets what is over takes no verdict away with it; what was not over is still gone (R3).
+#[test]
+fn what_is_forgotten_once_it_is_over_stays_over() {
+    const SAME: Action = Action::Take(Answer::Same);
+    let mut canceled = item("LeftItem", json!(null));
+    canceled["cancelled"] = json!(true);
+    let mut rig = Rig::named("jenkins", ITEM);
+    assert_eq!(rig.body(&canceled), [over()]);
+    assert_eq!(rig.after(400).absent(), [SAME]);
+    assert_eq!(rig.on(Event::Gone), [SAME]);
+    assert_eq!(rig.url(), ITEM);
+    // There again, and not over: what is said last counts.
+    assert_eq!(rig.body(&item("WaitingItem", json!(null))), [running()]);
+    assert_eq!(rig.after(400).absent(), [NOT_YET, turn("search", SEARCH, true)]);
+
+    let text = |vanishes: &str| {
+        format!(
+            "name = 'x'\n[[stage]]\nname = 'job'\npath = '/jobs/{{job}}'\nattempt = '/attempt'\n{vanishes}\n\
+             status = [{{ at = '/state', running = ['busy'], ok = ['passed'], failed = ['failed'] }}]"
+        )
+    };
+    let body = |state: &str, attempt: u64| json!({"state": state, "attempt": attempt});
+    let absent = Action::Take(Answer::Absent);
+    for (vanishes, once_over) in [("vanishes_after = '10m'", &SAME), ("", &absent)] {
+        let mut rig = Rig::of(Profile::parse(&text(vanishes)).unwrap(), "https://host/jobs/a");
+        rig.body(&body("passed", 1));
+        assert_eq!(rig.absent(), std::slice::from_ref(once_over));
+        // What a replica still says of the attempt before is no end of this one.
+        rig.body(&body("busy", 2));
+        rig.body(&body("passed", 1));
+        assert_eq!(rig.absent(), std::slice::from_ref(&absent));
+    }
+}
+
 /// FC-14: the item named the build, so a 404 is "not yet visible" for the grace, though the read has seen the work.
 #[test]
 fn a_stage_that_was_just_named_may_be_invisible_for_the_grace() {
