@@ -135,7 +135,6 @@ impl Stages {
         self.seen = true;
         self.absent_since = None;
         self.missed = None;
-        self.over = false;
         self.here.bound.extend(&work.bound);
         if let Some(follow) = &work.next {
             return self.follow(work, follow);

@@ -12,7 +12,7 @@ pub enum Word {
     /// A string.
     Text(Arc<str>),
     /// An integer.
-    Integer(i64),
+    Integer(i128),
     /// True or false.
     Flag(bool),
 }
@@ -22,7 +22,7 @@ impl Word {
     pub fn of(value: &Value) -> Option<Self> {
         match value {
             Value::String(text) => Some(Self::Text(text.as_str().into())),
-            Value::Number(number) => number.as_i64().map(Self::Integer),
+            Value::Number(number) => number.as_i128().map(Self::Integer),
             Value::Bool(flag) => Some(Self::Flag(*flag)),
             Value::Null | Value::Array(_) | Value::Object(_) => None,
         }

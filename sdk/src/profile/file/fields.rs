@@ -148,7 +148,7 @@ impl Fields {
             .iter()
             .map(|each| match each {
                 Value::String(text) => Ok(Word::Text(text.as_str().into())),
-                Value::Integer(n) => Ok(Word::Integer(*n)),
+                Value::Integer(n) => Ok(Word::Integer((*n).into())),
                 Value::Boolean(flag) => Ok(Word::Flag(*flag)),
                 other => Err(self.wrong(field, EXPECTED, other)),
             })
