@@ -5,6 +5,8 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use outlast::profile::duration;
+
 /// What `--help` prints.
 pub(crate) const HELP: &str = "\
 Submits a real build to a build farm, whose only server is killed in mid-build, and ends with the build's own verdict.
@@ -139,8 +141,8 @@ pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Request,
             "--help" | "-h" => return Ok(Request::Help),
             "--json" => options.json = true,
             "--fail" => options.fail = true,
-            "--outage" => options.outage = duration(flag, &value(DURATION)?)?,
-            "--pace" => options.pace = duration(flag, &value(DURATION)?)?,
+            "--outage" => options.outage = time(flag, &value(DURATION)?)?,
+            "--pace" => options.pace = time(flag, &value(DURATION)?)?,
             "--checks" => options.checks = count(flag, &value(COUNT)?)?,
             "--kill-after" => options.kill_after = u64::from(count(flag, &value(COUNT)?)?),
             "--role" => {
@@ -165,14 +167,15 @@ const DURATION: &str = "a duration such as 12s or 500ms";
 const COUNT: &str = "a number from 1 to 1000";
 const ROLE: &str = "server, relay or worker";
 
-fn duration(flag: &str, text: &str) -> Result<Duration, UsageError> {
-    let (digits, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()));
-    let parsed = match (digits.parse::<u32>(), unit) {
-        (Ok(n), "ms") => Some(Duration::from_millis(n.into())),
-        (Ok(n), "s") => Some(Duration::from_secs(n.into())),
-        _ => None,
-    };
-    parsed.ok_or_else(|| UsageError(format!("{flag}: expected {DURATION}, got `{text}`")))
+/// The longest duration of a story.
+const LONGEST: Duration = Duration::from_secs(86_400);
+
+fn time(flag: &str, text: &str) -> Result<Duration, UsageError> {
+    let time = duration(flag, text).map_err(|e| UsageError(format!("{e}, got `{text}`")))?;
+    if time > LONGEST {
+        return Err(UsageError(format!("{flag}: expected at most 1d, got `{text}`")));
+    }
+    Ok(time)
 }
 
 fn count(flag: &str, text: &str) -> Result<u32, UsageError> {
@@ -217,7 +220,11 @@ mod tests {
             (&["build"], "build: expected an option"),
             (&["--json=1"], "--json: takes no value"),
             (&["--outage"], "--outage: expected a duration such as 12s or 500ms, got nothing"),
-            (&["--outage", "soon"], "--outage: expected a duration such as 12s or 500ms, got `soon`"),
+            (
+                &["--outage", "soon"],
+                "--outage: expected a duration such as \"500ms\", \"90s\", \"10m\", \"2h\" or \"1d\", got `soon`",
+            ),
+            (&["--pace", "2d"], "--pace: expected at most 1d, got `2d`"),
             (&["--outage", "é"], "--outage: expected a duration"),
             (&["--checks", "0"], "--checks: expected a number from 1 to 1000, got `0`"),
             (&["--role", "king"], "--role: expected server, relay or worker, got `king`"),

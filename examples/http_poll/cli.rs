@@ -4,6 +4,8 @@ use std::ffi::OsString;
 use std::fmt;
 use std::time::Duration;
 
+use outlast::profile::duration;
+
 /// What `--help` prints about watching a service.
 pub(crate) const HELP: &str = "\
 Watches a build on any HTTP service, and ends with the build's own verdict.
@@ -277,10 +279,10 @@ impl Given {
         Ok(Options {
             url,
             what,
-            timeout: duration("--timeout", self.timeout)?,
-            give_up: duration("--give-up", self.give_up)?,
-            interval: duration("--interval", self.interval)?,
-            heartbeat: duration("--heartbeat", self.heartbeat)?.unwrap_or(Duration::from_secs(60)),
+            timeout: time("--timeout", self.timeout.as_deref())?,
+            give_up: time("--give-up", self.give_up.as_deref())?,
+            interval: time("--interval", self.interval.as_deref())?,
+            heartbeat: time("--heartbeat", self.heartbeat.as_deref())?.unwrap_or(Duration::from_secs(60)),
             exit_when_parked,
             token,
             json: self.json,
@@ -288,15 +290,14 @@ impl Given {
     }
 }
 
-fn duration(flag: &str, text: Option<String>) -> Result<Option<Duration>, UsageError> {
+/// The duration that a flag says, if it is given: at least a millisecond, at most a year.
+fn time(flag: &str, text: Option<&str>) -> Result<Option<Duration>, UsageError> {
     let Some(text) = text else { return Ok(None) };
-    match outlast::profile::duration(flag, &text) {
-        Ok(duration) if !duration.is_zero() && duration <= LONGEST => Ok(Some(duration)),
-        Ok(_) => Err(UsageError::new(flag, format_args!("expected a duration from 1ms to 366d, got `{text}`"))),
-        Err(_) => {
-            Err(UsageError::new(flag, format_args!("expected a duration such as 500ms, 90s, 10m or 2h, got `{text}`")))
-        }
+    let time = duration(flag, text).map_err(|e| UsageError(format!("{e}, got `{text}`")))?;
+    if time.is_zero() || time > LONGEST {
+        return Err(UsageError::new(flag, format_args!("expected a duration from 1ms to 366d, got `{text}`")));
     }
+    Ok(Some(time))
 }
 
 #[cfg(test)]

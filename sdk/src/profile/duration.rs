@@ -6,6 +6,8 @@ use crate::error::Error;
 
 /// The duration that `text` writes: a whole number and a unit, as in `500ms`, `90s`, `10m`, `2h` or `1d`.
 ///
+/// So durations stand in the files of profiles. It is public for command lines beside them: `field` is then the flag.
+///
 /// # Errors
 /// When it is none. The error names `field`.
 pub fn duration(field: &str, text: &str) -> Result<Duration, Error> {

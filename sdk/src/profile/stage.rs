@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::{Place, Pointer, Template, Word};
 
-/// One resource that tells of the work for a while.
+/// One resource of a service that tells of the work for a while: a queue item, a build.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Stage {

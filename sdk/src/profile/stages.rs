@@ -45,7 +45,8 @@ pub struct Stages {
     haste: u8,
 }
 
-/// What happened.
+/// What [`Stages`] are told: what an answer of the service says of the work. Unlike `Event` of other machines, such as
+/// [`poll::Event`](crate::http::poll::Event), it knows neither time nor connections.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Event {
@@ -59,7 +60,8 @@ pub enum Event {
     Unanswered,
 }
 
-/// What is to be done.
+/// What [`Stages`] say: what an answer comes down to, and which address is read next. When it is read,
+/// [`poll::Action`](crate::http::poll::Action) says.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Action {
