@@ -125,11 +125,16 @@ impl Budget {
     }
 
     /// Asks for one request that may be sent at once; else takes a place in the queue.
-    pub(crate) fn want_now(&self) -> Result<Granted, Permit> {
+    pub(crate) fn want_now(self) -> Result<Granted, Permit> {
         match self.pace.want() {
             Ok(ticket) => Ok(Granted::new(self, ticket)),
-            Err(seat) => Err(Permit { seat: Some(seat), budget: self.clone(), held: None, first: false }),
+            Err(seat) => Err(Permit { seat: Some(seat), budget: self, held: None, first: false }),
         }
+    }
+
+    /// Whether the two are one.
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.user, &other.user)
     }
 
     /// The origin that it is for.
@@ -207,7 +212,7 @@ impl Permit {
                     let ticket = seat.ticket;
                     // From here on the grant ends the ticket.
                     self.seat = None;
-                    return Step::Granted(Granted::new(&self.budget, ticket));
+                    return Step::Granted(Granted::new(self.budget.clone(), ticket));
                 }
                 Look::Wait(alarm) => alarm,
             };
@@ -238,8 +243,13 @@ pub(crate) struct Granted {
 }
 
 impl Granted {
-    fn new(budget: &Budget, ticket: Ticket) -> Self {
-        Self { budget: budget.clone(), ticket, over: AtomicBool::new(false) }
+    fn new(budget: Budget, ticket: Ticket) -> Self {
+        Self { budget, ticket, over: AtomicBool::new(false) }
+    }
+
+    /// What has granted it.
+    pub(crate) fn budget(&self) -> &Budget {
+        &self.budget
     }
 
     /// What the head of its answer says.

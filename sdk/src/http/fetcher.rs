@@ -117,7 +117,7 @@ impl Fetcher {
         // Positions are counted in the bytes of the log itself.
         headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
         let (trail, progress) = (Trail::new(ask.url.clone()), ask.progress.clone());
-        let mut ask = Ask { trail, headers, validator: None, connection, progress };
+        let mut ask = Ask { trail, headers: Some(Box::new(headers)), validator: None, connection, progress };
         let sent = self.requester.send(allowed, &mut ask).await.map_err(|unsent| unsent.cause())?;
         Ok((sent, ask.trail))
     }
@@ -145,7 +145,7 @@ impl Fetcher {
                 if status == StatusCode::UNAUTHORIZED || self.beside =>
             {
                 let scope = if self.beside { Scope::Resource } else { Scope::Credential };
-                self.requester.keeper.refused(&allowed.held, scope);
+                self.requester.keeper().refused(&allowed.held, scope);
                 let mut refusals = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
                 match refusals.refused(self.requester.env().instant(), generation) {
                     // The keeper spaces only the refusals that it counts.
@@ -174,7 +174,7 @@ impl Fetcher {
             // 204, 304, 403, 404, 410 and 416 say something about the log: the feed decides what.
             Judgement::Given(_) => Ok((sent, None)),
             Judgement::Read => {
-                self.requester.keeper.accepted(&allowed.held);
+                self.requester.keeper().accepted(&allowed.held);
                 self.refusals.lock().unwrap_or_else(PoisonError::into_inner).accepted();
                 let decoder = Decoder::of(&sent.answer.headers, u64::MAX).map_err(FetchError::new)?;
                 Ok((sent, Some(decoder)))

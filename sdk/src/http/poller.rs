@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
-use ::http::{HeaderName, HeaderValue, StatusCode};
+use ::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use tokio::sync::watch;
 use url::Url;
 
@@ -215,7 +215,9 @@ impl<T: Send + Sync + 'static> Poller<T> {
                 if self.refusals.denied(allowed.held.generation) {
                     return self.tell(Event::Denied);
                 }
-                self.budget = Some(allowed.budget.clone());
+                if !self.budget.as_ref().is_some_and(|budget| budget.is(allowed.budget())) {
+                    self.budget = Some(allowed.budget().clone());
+                }
                 self.allowed = Some(allowed);
                 self.tell(Event::Permitted);
             }
@@ -317,13 +319,13 @@ impl<T: Send + Sync + 'static> Poller<T> {
         match answer {
             Answer::Refused(generation) => {
                 let scope = if status == Some(StatusCode::UNAUTHORIZED) { Scope::Credential } else { Scope::Resource };
-                self.requester.keeper.refused(&allowed.held, scope);
+                self.requester.keeper().refused(&allowed.held, scope);
                 if self.refusals.refused(self.env.instant(), *generation) == Verdict::Denied {
                     tracing::debug!(url = %self.shown_url(), "the service refused the credential twice");
                 }
             }
             Answer::Value(_) | Answer::Same | Answer::Unchanged => {
-                self.requester.keeper.accepted(&allowed.held);
+                self.requester.keeper().accepted(&allowed.held);
                 self.refusals.accepted();
             }
             Answer::Nothing | Answer::Absent | Answer::Gone | Answer::Unserved(_) => {}
@@ -402,7 +404,7 @@ impl<T: Send + Sync + 'static> Poller<T> {
         let continues = validator.is_some() || !self.query.is_empty();
         let prefer = self.wait.filter(|_| continues).and_then(prefer);
         let held = prefer.is_some() || !self.query.is_empty();
-        let headers = prefer.map(|value| (PREFER, value)).into_iter().collect();
+        let headers = prefer.map(|value| Box::new(HeaderMap::from_iter([(PREFER, value)])));
         let ask = Ask { trail: Trail::new(url), headers, validator, connection, progress };
         let reading =
             Reading { reader: Arc::clone(&self.reader), held, shown: self.shown.digest, patience: self.patience };

@@ -25,44 +25,51 @@ use crate::transport::{Network, Tls};
 /// How often a step of a redirect says that it still waits for its permission.
 const QUEUED: Duration = Duration::from_secs(1);
 
-/// Sends the requests of one read or feed.
+/// Sends the requests of one read or feed. Cloning is cheap.
 #[derive(Clone)]
-pub(super) struct Requester {
+pub(super) struct Requester(Arc<Means>);
+
+struct Means {
     agent: Arc<Shared>,
-    pub(super) keeper: Keeper,
-    headers: Arc<HeaderMap>,
+    keeper: Keeper,
+    headers: HeaderMap,
 }
 
 impl Requester {
     /// One whose every request has `headers`.
     pub(super) fn new(agent: Arc<Shared>, keeper: Keeper, headers: HeaderMap) -> Self {
-        Self { agent, keeper, headers: Arc::new(headers) }
+        Self(Arc::new(Means { agent, keeper, headers }))
+    }
+
+    /// What keeps the credential.
+    pub(super) fn keeper(&self) -> &Keeper {
+        &self.0.keeper
     }
 
     pub(super) fn env(&self) -> &Env {
-        &self.agent.env
+        &self.0.agent.env
     }
 
     /// The same for another origin: without the credential, and of the caller's headers only with the harmless ones.
     pub(super) fn without_secrets(&self) -> Self {
-        let mut headers = HeaderMap::clone(&self.headers);
+        let mut headers = self.headers().clone();
         redirect::keep_harmless(&mut headers);
-        Self { agent: Arc::clone(&self.agent), keeper: Keeper::none(self.env().clone()), headers: Arc::new(headers) }
+        Self::new(Arc::clone(&self.0.agent), Keeper::none(self.env().clone()), headers)
     }
 
     /// Those of every request.
     pub(super) fn headers(&self) -> &HeaderMap {
-        &self.headers
+        &self.0.headers
     }
 
     /// Where WebSockets connect.
     pub(super) fn network(&self) -> Arc<dyn Network> {
-        Arc::clone(&self.agent.network)
+        Arc::clone(&self.0.agent.network)
     }
 
     /// For WebSockets.
     pub(super) fn tls(&self) -> Result<Tls, Cause> {
-        self.agent.tls()
+        self.0.agent.tls()
     }
 
     /// The wish to send one request to the origin of `url`.
@@ -78,7 +85,7 @@ impl Requester {
             let granted = hop.as_ref().unwrap_or(allowed.granted());
             let (request, validated) = self.request(allowed, ask);
             let on_the_way = OnTheWay { granted: Some(granted), progress: &ask.progress };
-            let mut answer = self.agent.exchange.send(request).await.map_err(Unsent::Failed)?;
+            let mut answer = self.0.agent.exchange.send(request).await.map_err(Unsent::Failed)?;
             on_the_way.arrived();
             let told = Told::read(answer.status, &answer.headers, || self.env().wall());
             allowed.heard(self.env(), &told);
@@ -103,11 +110,11 @@ impl Requester {
     /// The request for where the way has come to, and whether it asks the service to compare.
     fn request(&self, allowed: &Allowed, ask: &Ask) -> (Request, bool) {
         let trail = &ask.trail;
-        let mut headers = HeaderMap::clone(&self.headers);
+        let mut headers = self.headers().clone();
         trail.carry(&mut headers);
         // Those of this library say which part of what is asked for: a log by range is one at its store, too.
-        if !ask.headers.is_empty() {
-            headers.extend(ask.headers.clone());
+        if let Some(own) = &ask.headers {
+            headers.extend(HeaderMap::clone(own));
         }
         if let Some(credential) = allowed.held.credential.as_ref().filter(|_| trail.keeps_credentials()) {
             credential.apply(&mut headers);
@@ -125,8 +132,8 @@ impl Requester {
     /// will be sent; whether it wants none for now is what the attempt comes to.
     async fn hop(&self, allowed: &Allowed, trail: &Trail, progress: &Progress) -> Result<Granted, Unsent> {
         let budget = match trail.keeps_credentials() {
-            true => allowed.budget.clone(),
-            false => self.agent.budgets.of(&trail.url().origin(), None, None),
+            true => allowed.budget().clone(),
+            false => self.0.agent.budgets.of(&trail.url().origin(), None, None),
         };
         let mut permit = budget.want();
         loop {
@@ -180,7 +187,7 @@ pub(super) struct Ask {
     /// The way to where it is answered.
     pub(super) trail: Trail,
     /// Beside those of every request.
-    pub(super) headers: HeaderMap,
+    pub(super) headers: Option<Box<HeaderMap>>,
     pub(super) validator: Option<Arc<Validator>>,
     pub(super) connection: Connection,
     pub(super) progress: Progress,

@@ -195,7 +195,7 @@ impl Dialing {
     /// source is asked, and nothing is counted against it.
     fn refused(&mut self) -> bool {
         let Some(held) = &self.held else { return false };
-        self.requester.keeper.refused(held, Scope::Resource);
+        self.requester.keeper().refused(held, Scope::Resource);
         self.refusals.refused(self.env.instant(), held.generation) == Verdict::Denied
     }
 

@@ -14,15 +14,19 @@ use crate::machine::Monotonic;
 /// A request that may be sent now. Dropping it gives the permission back.
 pub(in crate::http) struct Allowed {
     pub(in crate::http) held: Held,
-    pub(in crate::http) budget: Budget,
     granted: Granted,
     /// Before what time the heads of the answers on the way ask not to be asked again.
     asked: Mutex<Option<Monotonic>>,
 }
 
 impl Allowed {
-    fn new(held: Held, budget: Budget, granted: Granted) -> Arc<Self> {
-        Arc::new(Self { held, budget, granted, asked: Mutex::new(None) })
+    fn new(held: Held, granted: Granted) -> Arc<Self> {
+        Arc::new(Self { held, granted, asked: Mutex::new(None) })
+    }
+
+    /// What permits it.
+    pub(in crate::http) fn budget(&self) -> &Budget {
+        self.granted.budget()
     }
 
     /// When the service may be asked again, as the heads say that have come: those of redirects, too, and of answers that
@@ -76,7 +80,7 @@ enum To {
 
 enum Stage {
     Credential,
-    Permit { held: Held, budget: Budget, permit: Permit },
+    Permit { held: Held, permit: Permit },
     Over,
 }
 
@@ -95,27 +99,26 @@ impl Wanted {
         loop {
             match &mut self.stage {
                 Stage::Credential => {
-                    let held = match self.requester.keeper.held().await {
+                    let held = match self.requester.keeper().held().await {
                         Ok(held) => held,
                         Err(unheld) => {
                             self.stage = Stage::Over;
                             return Wish::Unheld(unheld);
                         }
                     };
-                    let budget = self.budget(&held);
-                    match budget.want_now() {
+                    match self.budget(&held).want_now() {
                         Ok(granted) => {
                             self.stage = Stage::Over;
-                            return Wish::Allowed(Allowed::new(held, budget, granted));
+                            return Wish::Allowed(Allowed::new(held, granted));
                         }
-                        Err(permit) => self.stage = Stage::Permit { held, budget, permit },
+                        Err(permit) => self.stage = Stage::Permit { held, permit },
                     }
                 }
                 Stage::Permit { permit, .. } => match permit.next().await {
                     Step::Held(until) => return Wish::Held(until),
                     Step::Granted(granted) => {
-                        if let Stage::Permit { held, budget, .. } = std::mem::replace(&mut self.stage, Stage::Over) {
-                            return Wish::Allowed(Allowed::new(held, budget, granted));
+                        if let Stage::Permit { held, .. } = std::mem::replace(&mut self.stage, Stage::Over) {
+                            return Wish::Allowed(Allowed::new(held, granted));
                         }
                     }
                 },
@@ -125,7 +128,7 @@ impl Wanted {
     }
 
     fn budget(&self, held: &Held) -> Budget {
-        let budgets = &self.requester.agent.budgets;
+        let budgets = &self.requester.0.agent.budgets;
         match &self.to {
             To::Budget(budget) if budget.is_for(held.credential.as_ref()) => budget.clone(),
             To::Budget(before) => budgets.of(before.origin(), held.credential.as_ref(), Some(before)),
