@@ -150,6 +150,19 @@ async fn fc_09_the_end_of_a_log_is_no_verdict() {
     assert_eq!((last.state, &*last.status), (WorkState::Failed, "failure"));
     assert_eq!(last.body["buildrequests"][0]["results"], FAILURE);
     assert_eq!(*last.body, buildbot.get(&format!("/api/v2/buildrequests/{request}")).await);
+
+    // A profile finds that log by the lists of the service, here by pages of one.
+    let get = agent.get(&buildbot.url(&format!("/#/buildrequests/{request}")));
+    let text_of = Profile::text("buildbot").unwrap();
+    let by_one = Profile::parse(&text_of.replace("&limit=100&offset={from}", "&limit=1&offset={from}")).unwrap();
+    let logs = by_one.logs(get, last).await.unwrap();
+    let mut found = Vec::new();
+    for (name, log) in logs {
+        let (text, end) = read(log).await;
+        assert!(end.is_complete(), "{name}: {end}");
+        found.push((name, text));
+    }
+    assert!(found.iter().any(|(name, log)| name.ends_with("/stdio") && *log == text), "{found:?}");
 }
 
 /// What reads without a proxy, whatever the variables of the machine say.
