@@ -98,7 +98,8 @@ pub struct Profile {
 pub struct Reads {
     /// Headers to ask with, such as `Accept`. Never a credential.
     pub headers: Vec<(HeaderName, HeaderValue)>,
-    /// A stream that says when something may have changed. It is never trusted to be the only one.
+    /// Streams that say when something may have changed, of which the first one of a stage is opened. It is never trusted to be
+    /// the only one that tells.
     pub streams: Vec<Stream>,
 }
 

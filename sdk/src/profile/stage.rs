@@ -160,7 +160,7 @@ pub enum Taken {
     Header(HeaderName, Template),
 }
 
-/// Which element of a list is meant.
+/// Which element of a list is meant. One answer is searched: pages that follow it are not.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Find {
