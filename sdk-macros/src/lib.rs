@@ -14,6 +14,7 @@ mod render_client;
 mod render_handlers;
 mod render_server;
 mod render_service;
+mod tokens;
 
 use proc_macro::TokenStream;
 

@@ -8,7 +8,7 @@ use syn::spanned::Spanned;
 
 use crate::attributes::docs;
 use crate::model::{Argument, Method, Service};
-use crate::render_service::{at_call_site, lints, path_at};
+use crate::tokens::{at_call_site, lints, path_at};
 
 /// The client: inherent methods of the declared signatures, and the trait on top of them.
 pub(crate) fn client(service: &Service) -> TokenStream {

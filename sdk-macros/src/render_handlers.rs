@@ -7,7 +7,7 @@ use syn::spanned::Spanned;
 
 use crate::errors::Errors;
 use crate::model::{Handler, Handlers};
-use crate::render_service::{at_call_site, lints, path_at};
+use crate::tokens::{at_call_site, lints, path_at};
 
 /// Expands `#[handlers(arguments)] item`.
 pub(crate) fn expand(arguments: TokenStream, item: TokenStream) -> TokenStream {

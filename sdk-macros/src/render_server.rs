@@ -6,7 +6,7 @@ use syn::ext::IdentExt;
 use syn::spanned::Spanned;
 
 use crate::model::{Argument, Method, Service};
-use crate::render_service::{at_call_site, lints, path_at};
+use crate::tokens::{at_call_site, lints, path_at};
 
 /// The struct of handlers that a type must fill, and the server over a type that has filled it.
 ///

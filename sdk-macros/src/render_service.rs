@@ -1,14 +1,15 @@
 //! A declared service: the trait, how its methods are called, and both ends.
 
-use proc_macro2::{Span, TokenStream, TokenTree};
-use quote::{ToTokens, quote, quote_spanned};
+use proc_macro2::TokenStream;
+use quote::{quote, quote_spanned};
+use syn::ItemTrait;
 use syn::ext::IdentExt;
-use syn::{Attribute, ItemTrait};
 
 use crate::errors::Errors;
 use crate::model::{Method, Service};
 use crate::render_client::{client, without_client};
 use crate::render_server::server;
+use crate::tokens::{at_call_site, lints, path_at};
 
 /// Expands `#[service(arguments)] item`.
 pub(crate) fn expand(arguments: TokenStream, item: TokenStream) -> TokenStream {
@@ -88,29 +89,4 @@ fn descriptor(service: &Service, method: &Method) -> TokenStream {
         #(#cfgs)*
         #vis const #constant: #outlast::call::Method = #outlast::call::Method::new(#full_name) #keyed_by #without_dedupe;
     }
-}
-
-/// What is allowed of lints in what is made of an item: what the user allows in it, and that both ends of what is
-/// deprecated use it.
-pub(crate) fn lints(allowed: &[Attribute]) -> TokenStream {
-    quote! {
-        #[allow(deprecated, reason = "it is made of what may be deprecated")]
-        #(#allowed)*
-    }
-}
-
-/// The same name where the user wrote it, but outside the user's lints.
-pub(crate) fn at_call_site(ident: &syn::Ident) -> syn::Ident {
-    let mut ident = ident.clone();
-    ident.set_span(Span::call_site().located_at(ident.span()));
-    ident
-}
-
-/// The path with its tokens at `span`: an error of what it leads to is told there.
-pub(crate) fn path_at(path: &syn::Path, span: Span) -> TokenStream {
-    let at = |mut token: TokenTree| {
-        token.set_span(span);
-        token
-    };
-    path.to_token_stream().into_iter().map(at).collect()
 }
