@@ -2,6 +2,8 @@
 
 pub mod backoff;
 pub mod close;
+#[cfg(feature = "client")]
+mod dial;
 pub mod discover;
 #[cfg(feature = "client")]
 mod driver;

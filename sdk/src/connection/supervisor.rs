@@ -17,7 +17,8 @@ mod race;
 mod up;
 mod vocabulary;
 
-pub use vocabulary::{Action, Attempt, Config, DialPhase, Event, Generation};
+pub use super::dial::{Attempt, DialPhase};
+pub use vocabulary::{Action, Config, Event, Generation};
 
 use std::sync::Arc;
 use std::time::Duration;

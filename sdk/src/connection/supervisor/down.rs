@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use super::credential::Refusal;
 use super::race::{AT_ONCE, Flight, NextRound, Race, Why};
-use super::vocabulary::{Action, Attempt, DialPhase, Event};
+use super::vocabulary::{Action, Event};
 use super::{Health, LONGEST_SPREAD, Link, State, Supervisor, abort_all, close};
 use crate::connection::backoff::Schedule;
+use crate::connection::dial::{Attempt, DialPhase};
 use crate::connection::discover::Address;
 use crate::error::{Cause, Phase};
 use crate::machine::{Actions, Now};

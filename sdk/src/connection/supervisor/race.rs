@@ -8,7 +8,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use super::holds::Holds;
-use super::vocabulary::{Attempt, DialPhase, Generation};
+use super::vocabulary::Generation;
+use crate::connection::dial::{Attempt, DialPhase};
 use crate::connection::discover::{Address, Endpoint};
 use crate::connection::timers::SupervisorTimer;
 use crate::machine::Monotonic;
