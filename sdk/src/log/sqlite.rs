@@ -2,8 +2,10 @@
 //!
 //! What the pieces do: `schema` opens a connection and refuses what is not a log; `committer` is the one
 //! task that writes; `write` is what it does in one transaction; `read` is every look at the log.
+//! Below them, `position` is how far it has come.
 
 mod committer;
+mod position;
 mod read;
 mod schema;
 #[cfg(test)]
@@ -19,6 +21,7 @@ use futures::Stream;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use self::committer::{Committer, Message, Writer};
+use self::position::position;
 use self::read::Readers;
 use self::schema::Opener;
 use self::write::{Expire, Job};
@@ -221,7 +224,7 @@ impl Log for SqliteLog {
     }
 
     async fn head_of_log(&self) -> Result<Seq, Error> {
-        Ok(self.shared.readers.with(|connection| read::position(connection)).await?.seq)
+        Ok(self.shared.readers.with(|connection| position(connection)).await?.seq)
     }
 
     async fn read(&self, prefix: &Prefix, after: Seq, limit: usize) -> Result<Vec<Committed>, Error> {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use rusqlite::Connection;
 use tokio::sync::{mpsc, watch};
 
-use super::read;
+use super::position::position;
 use super::schema::Opener;
 use super::write::{self, Fault, Job};
 use crate::env::Env;
@@ -156,7 +156,7 @@ impl Writer {
 
     /// For what other processes have appended.
     fn look(&mut self) {
-        match self.connection().map(|connection| read::position(connection)) {
+        match self.connection().map(|connection| position(connection)) {
             None => {}
             Some(Ok(position)) => self.tell(position),
             Some(Err(error)) => {

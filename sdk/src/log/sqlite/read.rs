@@ -2,14 +2,13 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use rusqlite::types::Type;
-use rusqlite::{Connection, OptionalExtension, Row, Rows, params};
+use rusqlite::{Connection, OptionalExtension, Rows, params};
 use tokio::sync::Semaphore;
-use ulid::Ulid;
 
+use super::position::{position, ulid};
 use super::schema::Opener;
 use crate::error::Error;
-use crate::log::{AppendId, Committed, Entry, LogId, Prefix, Seq, Subject, Timestamp};
+use crate::log::{AppendId, Committed, Entry, Prefix, Seq, Subject};
 use crate::machine::Wall;
 
 /// The newest sequence of a subject.
@@ -70,12 +69,6 @@ impl Readers {
 
 fn lock(idle: &Mutex<Vec<Connection>>) -> MutexGuard<'_, Vec<Connection>> {
     idle.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// The log's id and head.
-pub(super) fn position(connection: &Connection) -> rusqlite::Result<Timestamp> {
-    let mut statement = connection.prepare_cached("SELECT id, head FROM outlast_log")?;
-    statement.query_row([], |row| Ok(Timestamp { log: LogId::new(ulid(row, 0)?), seq: row.get::<_, i64>(1)? as u64 }))
 }
 
 pub(super) fn head(connection: &Connection, subject: &Subject) -> rusqlite::Result<Option<Seq>> {
@@ -231,13 +224,6 @@ impl Page {
         let last = self.whole.last()?;
         Some((last.entries.last()?.seq, last.through))
     }
-}
-
-fn ulid(row: &Row<'_>, column: usize) -> rusqlite::Result<Ulid> {
-    let bytes = row.get_ref(column)?.as_blob()?;
-    let bytes =
-        bytes.try_into().map_err(|e| rusqlite::Error::FromSqlConversionFailure(column, Type::Blob, Box::new(e)))?;
-    Ok(Ulid::from_bytes(bytes))
 }
 
 /// SQLite's integers are signed; no sequence and no time gets that far.

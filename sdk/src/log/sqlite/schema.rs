@@ -8,7 +8,7 @@ use std::time::Duration;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, TransactionBehavior};
 
-use super::read;
+use super::position::position;
 use crate::error::{Error, ErrorKind};
 use crate::log::{LogId, Timestamp};
 
@@ -159,7 +159,7 @@ impl Opener {
 
     /// Refuses a counter that has lost its place: it would give sequences out again.
     fn check_head(&self, connection: &Connection) -> Result<Timestamp, Error> {
-        let position = read::position(connection).map_err(|e| self.error(e))?;
+        let position = position(connection).map_err(|e| self.error(e))?;
         let newest: i64 = connection
             .query_row("SELECT coalesce(max(seq), 0) FROM outlast_entry", [], |row| row.get(0))
             .map_err(|e| self.error(e))?;

@@ -9,6 +9,7 @@ use tempfile::TempDir;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use super::committer::{Committer, Message, Writer};
+use super::position::position;
 use super::schema::Opener;
 use super::write::{self, Expire, Fault, Job};
 use super::{SqliteLog, read};
@@ -240,7 +241,7 @@ async fn a_log_that_another_process_is_writing_to_is_busy() {
 fn sabotaged(file: &File, statement: &str) -> Writer {
     let connection = file.opener().reopen().unwrap();
     connection.execute_batch(statement).unwrap();
-    let position = read::position(&connection).unwrap();
+    let position = position(&connection).unwrap();
     Writer::new(file.opener(), connection, watch::Sender::new(position))
 }
 
@@ -312,7 +313,7 @@ async fn a_group_has_at_most_256_requests_and_16_mib() {
             send.try_send(Message::Job(job)).unwrap();
         }
         let connection = file.opener().reopen().unwrap();
-        let position = watch::Sender::new(read::position(&connection).unwrap());
+        let position = watch::Sender::new(position(&connection).unwrap());
         let env = Env::system();
         let writer = Writer::new(file.opener(), connection, position);
         (Committer::new(received, writer, env, std::time::Duration::from_secs(1)), answered, send)

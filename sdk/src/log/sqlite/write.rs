@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use rusqlite::{CachedStatement, Connection, ErrorCode, OptionalExtension, TransactionBehavior, params};
 use tokio::sync::oneshot;
 
+use super::position::position;
 use super::read;
 use crate::error::{Error, ErrorKind};
 use crate::log::{Append, Appended, Expect, LogId, Seq, Subject, Timestamp};
@@ -118,7 +119,7 @@ struct Group<'c> {
 impl<'c> Group<'c> {
     fn perform(connection: &'c Connection, jobs: &mut [Job]) -> rusqlite::Result<Timestamp> {
         // The only place where a head is known for longer than a moment: this transaction holds the lock.
-        let before = read::position(connection)?;
+        let before = position(connection)?;
         let mut group = Self {
             head: connection.prepare_cached(read::HEAD)?,
             insert: connection.prepare_cached(
