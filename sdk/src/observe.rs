@@ -7,6 +7,7 @@ pub mod machine;
 mod observable;
 mod publisher;
 mod reading;
+mod source;
 #[cfg(test)]
 mod tests;
 mod until;

@@ -10,7 +10,7 @@ use futures::StreamExt as _;
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::cell::Snapshot;
-use super::observable::Snapshots;
+use super::source::Snapshots;
 use super::{End, Known, Reading};
 use crate::error::Cause;
 

@@ -8,7 +8,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::cell::Snapshot;
-use super::observable::{Source, View};
+use super::source::{Source, View};
 use super::watermark::Watermark;
 use super::{Known, Reading};
 use crate::error::Cause;
