@@ -16,6 +16,8 @@ mod execution;
 mod executions;
 #[cfg(test)]
 mod exploration;
+mod flight;
+mod followers;
 mod keywatch;
 mod live;
 mod outcome;
@@ -103,9 +105,9 @@ impl Server {
         if let Some(follower) = watermark {
             core.progress.advance(follower, head);
         }
-        tasks.spawn(progress::follow_keys(Arc::clone(&core), watermark));
+        tasks.spawn(followers::follow_keys(Arc::clone(&core), watermark));
         for (follower, projection) in projections.into_iter().enumerate() {
-            tasks.spawn(progress::follow(Arc::clone(&core), projection, follower));
+            tasks.spawn(followers::follow(Arc::clone(&core), projection, follower));
         }
         Ok(Self { owner: Arc::new(Owner { core, tasks }) })
     }
