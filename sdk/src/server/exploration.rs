@@ -11,6 +11,7 @@
 
 mod accidents;
 mod client;
+mod command;
 mod disk;
 mod laws;
 mod moves;

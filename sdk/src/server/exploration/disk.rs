@@ -3,7 +3,7 @@
 use std::hash::{Hash, Hasher};
 use std::rc::Rc;
 
-use super::world::{build, key};
+use super::command::{build, key};
 use crate::log::{Append, Appended, Store, Subject};
 use crate::server::record::KeyRecord;
 

@@ -2,7 +2,8 @@
 
 use std::collections::VecDeque;
 
-use super::world::{Connection, Executor, Luck, NOON, OpenCall, Operation, RETENTION, Told, Work, World, principal};
+use super::command::principal;
+use super::world::{Connection, Executor, Luck, NOON, OpenCall, Operation, RETENTION, Told, Work, World};
 use crate::command::CommandStatus;
 use crate::command::machine::{self as client, Lineage};
 use crate::log::Appended;

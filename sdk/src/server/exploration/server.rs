@@ -2,7 +2,8 @@
 
 use ulid::Ulid;
 
-use super::world::{MINTED, OpenCall, Operation, Question, Told, Work, World, build, key, want};
+use super::command::{build, key};
+use super::world::{MINTED, OpenCall, Operation, Question, Told, Work, World, want};
 use crate::command::machine::Ask;
 use crate::log::{Append, AppendId, Appended, Expect, Seq, Write};
 use crate::machine::Machine as _;

@@ -6,15 +6,16 @@ use std::time::Duration;
 use serde_json::value::to_raw_value;
 use ulid::Ulid;
 
+use super::command::key;
 use super::disk::Disk;
 use crate::command::Protection;
 use crate::command::machine::{self as client, Ask, Settings};
-use crate::key::{CommandKey, CommandRef, Fingerprint, KeyLevel, Principal};
-use crate::log::{Append, Appended, LogId, Seq, Store, Subject};
+use crate::key::{CommandKey, Fingerprint, KeyLevel};
+use crate::log::{Append, Appended, LogId, Seq, Store};
 use crate::machine::{Monotonic, Now, Wall};
 use crate::server::admission::Admission;
 use crate::server::execution::{Bounds, Caller, Execution, Offer, Want};
-use crate::server::record::{KeyRecord, subject_of};
+use crate::server::record::KeyRecord;
 use crate::wire::{CommandReport, Refused};
 
 /// No bound of the server ever runs out.
@@ -132,22 +133,6 @@ pub(super) struct World {
 
     pub(super) disk: Disk,
     pub(super) executor: Executor,
-}
-
-pub(super) fn command() -> CommandRef {
-    CommandRef::new(principal(), "release:42")
-}
-
-pub(super) fn principal() -> Principal {
-    Principal::new("ci").unwrap()
-}
-
-pub(super) fn key() -> Subject {
-    subject_of(&command()).unwrap()
-}
-
-pub(super) fn build() -> Subject {
-    Subject::of(["build", "1"])
 }
 
 pub(super) fn settings(origin: client::Origin) -> Settings {
