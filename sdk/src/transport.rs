@@ -1,4 +1,4 @@
-//! Bytes to frames: a network that connects, TLS, and the WebSocket upgrade.
+//! Bytes to frames: a network that connects, proxies, TLS, and the WebSocket upgrade.
 
 #[cfg(feature = "client")]
 mod dial;
@@ -10,6 +10,8 @@ mod meter;
 mod network;
 #[cfg(feature = "client")]
 pub(crate) mod tls;
+#[cfg(feature = "http")]
+mod tunnel;
 #[cfg(feature = "client")]
 mod upgrade;
 #[cfg(feature = "client")]
@@ -28,6 +30,8 @@ pub(crate) use limits::config;
 pub(crate) use meter::Metered;
 #[cfg(feature = "client")]
 pub(crate) use tls::Tls;
+#[cfg(feature = "http")]
+pub(crate) use tunnel::Proxy;
 #[cfg(feature = "http")]
 pub(crate) use upgrade::{NoUpgrade, Upgraded, upgrade};
 #[cfg(feature = "client")]

@@ -23,8 +23,8 @@ struct Run {
     status: String,
 }
 
-/// The credential, a secret query, what is said first, a cookie and a signed link are in no log, at the most talkative
-/// level: of `tracing` and of `log`.
+/// The credential, a proxy's, a secret query, what is said first, a cookie and a signed link are in no log, at the most
+/// talkative level: of `tracing` and of `log`.
 #[test]
 fn no_secret_is_in_any_log() {
     log::set_logger(&Logger).unwrap();
@@ -47,38 +47,49 @@ fn no_secret_is_in_any_log() {
 async fn talk() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let host = listener.local_addr().unwrap();
-    let greeted = Arc::new(Notify::new());
+    let reached = Arc::new(Reached::default());
     let mut life = JoinSet::new();
-    life.spawn(serve(listener, Arc::clone(&greeted)));
-    let agent = Agent::builder().build().unwrap();
+    life.spawn(serve(listener, Arc::clone(&reached)));
+    let agent = Agent::builder().no_proxy().build().unwrap();
     let get = |path: &str| {
         let get = agent.get(&format!("http://{host}{path}?key=s3cret-query"));
         get.credential(Credential::bearer("s3cret-token").unwrap())
     };
     let socket = |path: &str| Push::websocket(&format!("ws://{host}{path}?key=s3cret-query")).hello(HELLO);
     let events = Push::events(&format!("http://{host}/events?key=s3cret-query"));
+    let proxied = Agent::builder().proxy(format!("http://s3cret-user:s3cret-password@{host}")).build().unwrap();
+    let tunnel = Push::websocket("ws://ci.example/ws?key=s3cret-query");
     let reads = [
         get("/moved").observe::<Run>().unwrap(),
         get("/run").push(socket("/refused")).observe::<Run>().unwrap(),
         get("/run").push(socket("/taken")).observe::<Run>().unwrap(),
         get("/run").push(events).observe::<Run>().unwrap(),
+        proxied.get("http://ci.example/run").push(tunnel).observe::<Run>().unwrap(),
     ];
     let mut log = get("/moved").log(LogKind::Whole, feed::Settings::default()).unwrap();
     for read in &reads {
         read.until(|_| true).await.unwrap();
     }
     assert!(log.next().await.is_some());
-    greeted.notified().await;
+    reached.greeting.notified().await;
+    reached.tunnel.notified().await;
 }
 
-async fn serve(listener: TcpListener, greeted: Arc<Notify>) {
+/// What has come as far as the service.
+#[derive(Default)]
+struct Reached {
+    greeting: Notify,
+    tunnel: Notify,
+}
+
+async fn serve(listener: TcpListener, reached: Arc<Reached>) {
     let mut connections = JoinSet::new();
     while let Ok((io, _)) = listener.accept().await {
-        connections.spawn(answer(io, Arc::clone(&greeted)));
+        connections.spawn(answer(io, Arc::clone(&reached)));
     }
 }
 
-async fn answer(mut io: TcpStream, greeted: Arc<Notify>) {
+async fn answer(mut io: TcpStream, reached: Arc<Reached>) {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
         let mut byte = [0];
@@ -93,7 +104,8 @@ async fn answer(mut io: TcpStream, greeted: Arc<Notify>) {
         Some("/moved") => {
             ("302 Found", "Location: /run?sig=s3cret-signature\r\nSet-Cookie: s=s3cret-cookie\r\n".to_owned())
         }
-        Some("/run") => {
+        // As a proxy, too.
+        Some("/run" | "http://ci.example/run") => {
             length = RUN.len();
             ("200 OK", "Content-Type: application/json\r\n".to_owned())
         }
@@ -102,7 +114,11 @@ async fn answer(mut io: TcpStream, greeted: Arc<Notify>) {
             let accept = derive_accept_key(key.as_bytes());
             let answer = format!("Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: {accept}\r\n\r\n");
             io.write_all(format!("HTTP/1.1 101 Go\r\n{answer}").as_bytes()).await.unwrap();
-            return greet(io, &greeted).await;
+            return greet(io, &reached.greeting).await;
+        }
+        Some("ci.example:80") => {
+            reached.tunnel.notify_one();
+            ("407 No", String::new())
         }
         _ => ("503 No", String::new()),
     };

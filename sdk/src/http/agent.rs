@@ -2,21 +2,24 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use tokio::runtime::{Handle, Id};
 use tokio::sync::watch;
 
 use super::budgets::Budgets;
+use super::egress::Egress;
 use super::exchange::Exchange;
 use super::keepers::Keepers;
 use super::pacing::Limits;
 use super::pool::Pool;
+use super::proxies::Proxies;
 use super::shared::Shared;
+use super::trust::{Identity, Trust};
 use crate::connection::Wake;
 use crate::env::Env;
 use crate::error::{Error, ErrorKind};
-use crate::transport::tls::roots;
 use crate::transport::{Network, Tcp};
 
 /// What reads of HTTP services share: connections, and one budget for each origin and credential (R8).
@@ -33,8 +36,9 @@ impl Agent {
     pub fn builder() -> AgentBuilder {
         AgentBuilder {
             exchange: None,
-            network: Arc::new(Tcp::default()),
-            root_certificates: Vec::new(),
+            network: None,
+            trust: Trust::default(),
+            proxies: None,
             env: None,
             limits: Limits::default(),
         }
@@ -81,11 +85,15 @@ fn current() -> Result<Handle, Error> {
 }
 
 /// Sets up an [`Agent`].
+///
+/// Proxies and certificates are for requests and for [WebSockets](super::push::WebSocket). An
+/// [`exchange`](Self::exchange) that is given has its own for requests.
 #[must_use = "nothing exists before `build`"]
 pub struct AgentBuilder {
     exchange: Option<Arc<dyn Exchange>>,
-    network: Arc<dyn Network>,
-    root_certificates: Vec<u8>,
+    network: Option<Arc<dyn Network>>,
+    trust: Trust,
+    proxies: Option<Proxies>,
     env: Option<Env>,
     limits: Limits,
 }
@@ -97,17 +105,54 @@ impl AgentBuilder {
         self
     }
 
-    /// Where [WebSockets](super::push::WebSocket) resolve names and connect. Default: the operating system's [`Tcp`]. No
-    /// proxy is used for them. Requests go where the [`exchange`](Self::exchange) sends them.
+    /// Where [WebSockets](super::push::WebSocket) resolve names and connect. Default: the operating system's [`Tcp`].
+    /// Requests go where the [`exchange`](Self::exchange) sends them.
     pub fn network(mut self, network: impl Network) -> Self {
-        self.network = Arc::new(network);
+        self.network = Some(Arc::new(network));
         self
     }
 
-    /// Trusts the certificates in `pem` beside what the platform trusts: for WebSockets, and for requests unless an
-    /// [`exchange`](Self::exchange) is given, which has its own. Replaces those given before.
+    /// Sends requests and WebSockets through the proxy at `url` (`http`, `https`, `socks4`, `socks4a`, `socks5` or
+    /// `socks5h`, with user and password where it wants them) and looks at no variable.
+    ///
+    /// Default: what `HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY` say when the agent is built, where `ws` counts
+    /// as `http` and `wss` as `https`. On a [`network`](Self::network) of your own WebSockets use no proxy by default.
+    pub fn proxy(mut self, url: impl Into<String>) -> Self {
+        self.proxies = Some(Proxies::One(url.into().into()));
+        self
+    }
+
+    /// Uses no proxy, whatever the variables say.
+    pub fn no_proxy(mut self) -> Self {
+        self.proxies = Some(Proxies::None);
+        self
+    }
+
+    /// Trusts the certificates in `pem` beside what the platform trusts. Replaces those given before.
     pub fn root_certificates(mut self, pem: impl Into<Vec<u8>>) -> Self {
-        self.root_certificates = pem.into();
+        self.trust.roots = pem.into();
+        self
+    }
+
+    /// Trusts the certificates in the PEM file at `path`, too.
+    ///
+    /// The file is read again before a connection is used, at most each second. When it has changed, new connections are
+    /// made by what it says now, and pooled ones are not used again; a WebSocket that is open stays. While it cannot be
+    /// read or used, nothing that needs TLS can be had.
+    pub fn root_certificates_file(mut self, path: impl Into<PathBuf>) -> Self {
+        self.trust.roots_file = Some(path.into());
+        self
+    }
+
+    /// Shows services that ask for one the certificate at the start of `chain`, with its private key; both in PEM.
+    pub fn client_certificate(mut self, chain: impl Into<Vec<u8>>, key: impl Into<Vec<u8>>) -> Self {
+        self.trust.identity = Identity::Pem { chain: chain.into(), key: key.into().into() };
+        self
+    }
+
+    /// The same from two PEM files, read again as [`root_certificates_file`](Self::root_certificates_file) is.
+    pub fn client_certificate_files(mut self, chain: impl Into<PathBuf>, key: impl Into<PathBuf>) -> Self {
+        self.trust.identity = Identity::Files { chain: chain.into(), key: key.into() };
         self
     }
 
@@ -126,14 +171,18 @@ impl AgentBuilder {
     /// Makes it.
     ///
     /// # Errors
-    /// Outside a tokio runtime, when a certificate is not usable, or when no TLS can be had.
+    /// Outside a tokio runtime, when a certificate, a key or the proxy is not usable, or when no TLS can be had.
     pub fn build(self) -> Result<Agent, Error> {
         let runtime = current()?;
-        roots(&self.root_certificates)?;
+        let (network, usual): (Arc<dyn Network>, _) = match self.network {
+            Some(network) => (network, Proxies::None),
+            None => (Arc::new(Tcp::default()), Proxies::Usual),
+        };
+        let egress = Egress::new(network, self.proxies.as_ref().unwrap_or(&usual), self.trust.clone())?;
         let env = self.env.unwrap_or_else(Env::system);
         let exchange = match self.exchange {
             Some(exchange) => exchange,
-            None => Arc::new(Pool::builder().root_certificates(self.root_certificates.clone()).build()?),
+            None => Arc::new(Pool::builder().with(self.trust, self.proxies.unwrap_or(Proxies::Usual)).build()?),
         };
         let (sender, woke) = watch::channel(0);
         let budgets = Budgets::new(env.clone(), self.limits);
@@ -142,9 +191,7 @@ impl AgentBuilder {
             exchange,
             budgets,
             keepers: Keepers::default(),
-            network: self.network,
-            root_certificates: self.root_certificates,
-            tls: OnceLock::new(),
+            egress: Arc::new(egress),
             runtime: runtime.clone(),
             woke,
         });

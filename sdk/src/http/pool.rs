@@ -10,7 +10,7 @@ mod journey;
 mod names;
 mod settings;
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;
 
 use std::fmt;
 use std::path::PathBuf;
@@ -24,8 +24,10 @@ use futures::stream;
 
 use self::clients::Kept;
 use self::journey::{Journey, Sent};
-use self::settings::{Identity, Proxies, Settings};
+use self::settings::Settings;
 use super::exchange::{Answer, Connection, Exchange, Failure, FailureKind, Request, may_have_body};
+use super::proxies::Proxies;
+use super::trust::{Identity, Trust};
 use crate::error::Error;
 
 /// Sends requests over pooled connections: HTTP/1.1, and HTTP/2 where the service offers it in TLS.
@@ -124,9 +126,15 @@ pub struct PoolBuilder {
 }
 
 impl PoolBuilder {
+    /// With what an agent was given.
+    pub(super) fn with(mut self, trust: Trust, proxies: Proxies) -> Self {
+        (self.settings.trust, self.settings.proxies) = (trust, proxies);
+        self
+    }
+
     /// Trusts the certificates in `pem` beside what the platform trusts. Replaces those given before.
     pub fn root_certificates(mut self, pem: impl Into<Vec<u8>>) -> Self {
-        self.settings.roots = pem.into();
+        self.settings.trust.roots = pem.into();
         self
     }
 
@@ -136,25 +144,25 @@ impl PoolBuilder {
     /// connections are made by what it says now and old ones are not used again. A file that cannot be read or used is
     /// a failure of [`FailureKind::Tls`] for each `https` request until it can be.
     pub fn root_certificates_file(mut self, path: impl Into<PathBuf>) -> Self {
-        self.settings.roots_file = Some(path.into());
+        self.settings.trust.roots_file = Some(path.into());
         self
     }
 
     /// Shows services that ask for one the certificate at the start of `chain`, with its private key; both in PEM.
     pub fn client_certificate(mut self, chain: impl Into<Vec<u8>>, key: impl Into<Vec<u8>>) -> Self {
-        self.settings.identity = Identity::Pem { chain: chain.into(), key: key.into().into() };
+        self.settings.trust.identity = Identity::Pem { chain: chain.into(), key: key.into().into() };
         self
     }
 
     /// The same from two PEM files, read again as [`root_certificates_file`](Self::root_certificates_file) is.
     pub fn client_certificate_files(mut self, chain: impl Into<PathBuf>, key: impl Into<PathBuf>) -> Self {
-        self.settings.identity = Identity::Files { chain: chain.into(), key: key.into() };
+        self.settings.trust.identity = Identity::Files { chain: chain.into(), key: key.into() };
         self
     }
 
     /// How often the files given are read again, at most, and only before a request. Default 1 s.
     pub fn recheck(mut self, every: Duration) -> Self {
-        self.settings.recheck = every;
+        self.settings.trust.recheck = every;
         self
     }
 

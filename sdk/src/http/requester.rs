@@ -11,6 +11,7 @@ use ::http::HeaderMap;
 use url::Url;
 
 use super::budgets::{Budget, Granted, Step};
+use super::egress::Egress;
 use super::exchange::{self, Connection, Failure, FailureKind, Progress, Request};
 use super::intake::{COURTESY, drain};
 use super::redirect::{self, Trail};
@@ -20,7 +21,6 @@ use super::validator::Validator;
 use crate::credential::Keeper;
 use crate::env::Env;
 use crate::error::{Cause, Phase};
-use crate::transport::{Network, Tls};
 
 /// How often a step of a redirect says that it still waits for its permission.
 const QUEUED: Duration = Duration::from_secs(1);
@@ -62,14 +62,9 @@ impl Requester {
         &self.0.headers
     }
 
-    /// Where WebSockets connect.
-    pub(super) fn network(&self) -> Arc<dyn Network> {
-        Arc::clone(&self.0.agent.network)
-    }
-
-    /// For WebSockets.
-    pub(super) fn tls(&self) -> Result<Tls, Cause> {
-        self.0.agent.tls()
+    /// The way out of WebSockets.
+    pub(super) fn egress(&self) -> &Arc<Egress> {
+        &self.0.agent.egress
     }
 
     /// The wish to send one request to the origin of `url`.

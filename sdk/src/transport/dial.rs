@@ -51,7 +51,10 @@ pub(crate) async fn dial(
     mut begins: impl FnMut(Phase),
 ) -> Result<Dialed, DialFailure> {
     let request = upgrade_request(&url, credential)?;
-    let upgraded = upgrade(network, tls, &url, &address, request, &mut begins).await;
+    begins(Phase::Connect);
+    let io = network.connect(Arc::clone(&address)).await;
+    let io = io.map_err(|e| DialFailure::of(Cause::Unreachable { detail: format!("{address}: {e}").into() }))?;
+    let upgraded = upgrade(io, tls, &url, &address, request, &mut begins).await;
     let Upgraded { mut socket, headers } = upgraded.map_err(|failure| match failure {
         NoUpgrade::Unreachable(cause) | NoUpgrade::Broken(cause) => DialFailure::of(cause),
         NoUpgrade::Answered(response) => refusal(&response),

@@ -33,11 +33,21 @@ pub(crate) struct Tls {
 impl Tls {
     /// Trusts what the platform trusts, and the certificates in `extra_roots` (PEM).
     pub(crate) fn new(extra_roots: &[u8]) -> Result<Self, Error> {
-        let mut config = verified(extra_roots)?.with_no_client_auth();
-        config.alpn_protocols = vec![b"http/1.1".to_vec()]; // the upgrade of RFC 6455 is HTTP/1.1's
-        Ok(Self { config: Arc::new(config) })
+        Ok(Self::of(verified(extra_roots)?.with_no_client_auth()))
     }
 
+    /// The same, and says who the client is.
+    #[cfg(feature = "http")]
+    pub(crate) fn identified(extra_roots: &[u8], identity: Option<Identity<'_>>) -> Result<Self, Error> {
+        Ok(Self::of(identified(extra_roots, identity)?))
+    }
+
+    fn of(mut config: ClientConfig) -> Self {
+        config.alpn_protocols = vec![b"http/1.1".to_vec()]; // the upgrade of RFC 6455 is HTTP/1.1's
+        Self { config: Arc::new(config) }
+    }
+
+    /// A session with `host`, over `io`.
     pub(crate) async fn connect(&self, host: &str, io: Box<dyn Io>) -> std::io::Result<TlsStream<Box<dyn Io>>> {
         let name = ServerName::try_from(host.to_owned()).map_err(std::io::Error::other)?;
         TlsConnector::from(Arc::clone(&self.config)).connect(name, io).await
@@ -54,26 +64,41 @@ pub(crate) struct Identity<'a> {
     pub(crate) key: &'a [u8],
 }
 
+#[cfg(feature = "http")]
+impl Identity<'_> {
+    /// Shows it to whoever asks for it.
+    fn shown_by(self, config: ConfigBuilder<ClientConfig, WantsClientCert>) -> Result<ClientConfig, Error> {
+        let chain = certificates("client_certificate", self.chain)?;
+        if chain.is_empty() {
+            return Err(Error::invalid("client_certificate", "at least one certificate in PEM"));
+        }
+        // Without the source: it may quote what it read.
+        let key = PrivateKeyDer::from_pem_slice(self.key)
+            .map_err(|_| Error::invalid("client_certificate key", "a private key in PEM"))?;
+        config
+            .with_client_auth_cert(chain, key)
+            .map_err(|e| Error::invalid("client_certificate key", "the private key of the certificate").with_source(e))
+    }
+
+    /// Whether it is usable.
+    pub(crate) fn check(self) -> Result<(), Error> {
+        self.shown_by(versions()?.with_root_certificates(RootCertStore::empty())).map(drop)
+    }
+}
+
 /// TLS for HTTP requests: trusts what the platform trusts and `extra_roots` (PEM), and offers HTTP/2 before HTTP/1.1.
 #[cfg(feature = "http")]
 pub(crate) fn for_requests(extra_roots: &[u8], identity: Option<Identity<'_>>) -> Result<ClientConfig, Error> {
+    Ok(offering(identified(extra_roots, identity)?))
+}
+
+#[cfg(feature = "http")]
+fn identified(extra_roots: &[u8], identity: Option<Identity<'_>>) -> Result<ClientConfig, Error> {
     let config = verified(extra_roots)?;
-    let config = match identity {
-        None => config.with_no_client_auth(),
-        Some(identity) => {
-            let chain = certificates("client_certificate", identity.chain)?;
-            if chain.is_empty() {
-                return Err(Error::invalid("client_certificate", "at least one certificate in PEM"));
-            }
-            // Without the source: it may quote what it read.
-            let key = PrivateKeyDer::from_pem_slice(identity.key)
-                .map_err(|_| Error::invalid("client_certificate key", "a private key in PEM"))?;
-            config.with_client_auth_cert(chain, key).map_err(|e| {
-                Error::invalid("client_certificate key", "the private key of the certificate").with_source(e)
-            })?
-        }
-    };
-    Ok(offering(config))
+    match identity {
+        None => Ok(config.with_no_client_auth()),
+        Some(identity) => identity.shown_by(config),
+    }
 }
 
 /// TLS that trusts nobody: for requests that need none, where there is no usable set of roots.

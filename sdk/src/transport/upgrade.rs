@@ -1,7 +1,5 @@
-//! One attempt to open a WebSocket (RFC 6455, 4.1): connect, TLS, upgrade. Each step says that it begins; the caller
+//! What makes a WebSocket of a connection (RFC 6455, 4.1): TLS, upgrade. Each step says that it begins; the caller
 //! bounds it (R7).
-
-use std::sync::Arc;
 
 use ::http::{HeaderMap, Response};
 use tokio_tungstenite::tungstenite::handshake::client::Request;
@@ -9,7 +7,7 @@ use url::Url;
 
 use super::handshake::{Unshaken, shake};
 use super::meter::Metered;
-use super::network::{Io, Network};
+use super::network::Io;
 use super::tls::Tls;
 use super::websocket::Socket;
 use crate::error::{Cause, Phase};
@@ -32,21 +30,20 @@ pub(crate) enum NoUpgrade {
     Broken(Cause),
 }
 
-/// Connects to `address` for `url` and sends `request` there. Unbounded in time: the caller aborts it.
+/// Opens the WebSocket of `url` over `io`, a connection to `place`, by sending `request`. Unbounded in time: the caller
+/// aborts it.
 pub(crate) async fn upgrade(
-    network: Arc<dyn Network>,
+    mut io: Box<dyn Io>,
     tls: Option<Tls>,
     url: &Url,
-    address: &str,
+    place: &str,
     request: Request,
     mut begins: impl FnMut(Phase),
 ) -> Result<Upgraded, NoUpgrade> {
-    let failed = |e: &dyn std::fmt::Display| Cause::Unreachable { detail: format!("{address}: {e}").into() };
-    begins(Phase::Connect);
-    let mut io = network.connect(address.into()).await.map_err(|e| NoUpgrade::Unreachable(failed(&e)))?;
+    let failed = |e: &dyn std::fmt::Display| Cause::Unreachable { detail: format!("{place}: {e}").into() };
     if let Some(tls) = tls {
         begins(Phase::Tls);
-        let host = url.host_str().unwrap_or_default();
+        let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
         let stream = tls.connect(host, io).await.map_err(|e| NoUpgrade::Unreachable(failed(&e)))?;
         io = Box::new(stream);
     }

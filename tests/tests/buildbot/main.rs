@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use outlast::Reading;
+use outlast::http::Agent;
 use outlast::http::feed::{self, Feed, FeedEnd, FeedItem, FeedState, LogKind};
 use outlast::http::push::Push;
-use outlast::http::{Agent, Pool};
 use outlast::profile::{Profile, WorkState};
 
 use bare::Verdict;
@@ -167,7 +167,7 @@ async fn fc_09_the_end_of_a_log_is_no_verdict() {
 
 /// What reads without a proxy, whatever the variables of the machine say.
 fn agent() -> Agent {
-    Agent::builder().exchange(Pool::builder().no_proxy().build().unwrap()).build().unwrap()
+    Agent::builder().no_proxy().build().unwrap()
 }
 
 /// A feed of a log by the numbers of its lines.

@@ -3,21 +3,19 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use reqwest::{Client, ClientBuilder, Proxy};
+use reqwest::Client;
 use rustls::ClientConfig;
 use rustls::client::Resumption;
-use secrecy::{ExposeSecret as _, SecretString};
-use tokio::sync::Mutex;
-use tokio::time::Instant;
 use url::Url;
 
 use super::dialing::{Dialing, Sessions};
 use super::failure::chain;
 use super::journey::Journey;
 use super::names::Names;
-use super::settings::{Material, Proxies, Settings};
+use super::settings::Settings;
 use crate::error::{Error, Phase};
 use crate::http::exchange::{Failure, FailureKind};
+use crate::http::trust::{Material, Remade};
 use crate::transport::tls;
 
 /// Finds a peer that is gone where there are no pings (HTTP/1.1): after 30 s, with three probes unanswered.
@@ -35,107 +33,61 @@ pub(super) struct Clients {
 }
 
 /// The clients, and what they are made from.
-pub(super) struct Kept {
-    settings: Arc<Settings>,
-    names: Names,
-    source: Source,
-}
-
-enum Source {
+pub(super) enum Kept {
     Fixed(Clients),
-    Files(Mutex<Held>),
-}
-
-#[derive(Default)]
-struct Held {
-    checked: Option<Instant>,
-    made: Option<Made>,
-}
-
-#[derive(Clone)]
-struct Made {
-    from: Arc<Result<Material, Failure>>,
-    clients: Clients,
+    Files(Remade<Clients>),
 }
 
 impl Kept {
     pub(super) fn new(settings: Settings) -> Result<Self, Error> {
         let names = Names::new(Arc::clone(&settings.lookup));
-        let source = if settings.reads_files() {
+        if settings.trust.reads_files() {
             // What was given as bytes is refused now, whatever the files will say.
-            tls::roots(&settings.roots)?;
-            if let Proxies::One(url) = &settings.proxies {
-                proxy(url)?;
-            }
-            Source::Files(Mutex::default())
-        } else {
-            let config = match settings.material().map(|material| config(&material)) {
-                Ok(Err(e)) if e.is_invalid() => return Err(e),
-                Ok(Err(e)) => Err(Failure::new(FailureKind::Tls, chain(&e))),
-                Ok(Ok(config)) => Ok(config),
-                Err(failure) => Err(failure),
-            };
-            Source::Fixed(Clients::new(&settings, &names, config)?)
+            settings.trust.check()?;
+            settings.proxies.check()?;
+            let trust = Arc::new(settings.trust.clone());
+            return Ok(Self::Files(Remade::new(trust, move |read| {
+                let config = match read {
+                    Ok(material) => config(material).map_err(|e| unusable(&e)),
+                    Err(failure) => Err(failure.clone()),
+                };
+                Clients::new(&settings, &names, config).map_err(|e| unusable(&e))
+            })));
+        }
+        let config = match settings.trust.material().map(|material| config(&material)) {
+            Ok(Err(e)) if e.is_invalid() => return Err(e),
+            Ok(Err(e)) => Err(unusable(&e)),
+            Ok(Ok(config)) => Ok(config),
+            Err(failure) => Err(failure),
         };
-        Ok(Self { settings: Arc::new(settings), names, source })
+        Ok(Self::Fixed(Clients::new(&settings, &names, config)?))
     }
 
     /// The clients for a request of `url`.
     pub(super) async fn clients(&self, url: &Url, journey: &Journey) -> Result<Clients, Failure> {
-        let clients = match &self.source {
-            Source::Fixed(clients) => clients.clone(),
-            Source::Files(held) => self.checked(held, url, journey).await?,
+        let secure = url.scheme() == "https";
+        let clients = match self {
+            Self::Fixed(clients) => clients.clone(),
+            Self::Files(remade) => {
+                // Files may be slow, on a network: that is bounded as the TLS session is.
+                let clients = remade.current(secure, || journey.begins(Phase::Tls)).await?;
+                journey.begins(Phase::FirstByte);
+                clients
+            }
         };
         match clients.without_tls {
-            Some(failure) if url.scheme() == "https" => Err(failure),
+            Some(failure) if secure => Err(failure),
             Some(_) | None => Ok(clients),
         }
     }
-
-    async fn checked(&self, held: &Mutex<Held>, url: &Url, journey: &Journey) -> Result<Clients, Failure> {
-        let mut held = held.lock().await;
-        #[expect(clippy::disallowed_methods, reason = "how often a file is read decides on no read of a service")]
-        let now = Instant::now();
-        let due = held.checked.is_none_or(|at| now.duration_since(at) >= self.settings.recheck);
-        if let Some(made) = &held.made
-            && (!due || url.scheme() != "https")
-        {
-            return Ok(made.clients.clone());
-        }
-        // Files may be slow, on a network: that is bounded as the TLS session is.
-        journey.begins(Phase::Tls);
-        let (settings, names, before) = (Arc::clone(&self.settings), self.names.clone(), held.made.clone());
-        let made = tokio::task::spawn_blocking(move || remade(&settings, &names, before)).await;
-        let made = made.map_err(|e| Failure::new(FailureKind::Tls, chain(&e)))??;
-        journey.begins(Phase::FirstByte);
-        held.checked = Some(now);
-        let clients = made.clients.clone();
-        held.made = Some(made);
-        Ok(clients)
-    }
 }
 
-/// Reads the files, and makes clients when that gives anything else than `before`.
-fn remade(settings: &Settings, names: &Names, before: Option<Made>) -> Result<Made, Failure> {
-    let material = settings.material();
-    if let Some(before) = before
-        && *before.from == material
-    {
-        return Ok(before);
-    }
-    let unusable = |e: &Error| Failure::new(FailureKind::Tls, chain(e));
-    let config = match &material {
-        Ok(material) => config(material).map_err(|e| unusable(&e)),
-        Err(failure) => Err(failure.clone()),
-    };
-    let clients = Clients::new(settings, names, config).map_err(|e| unusable(&e))?;
-    Ok(Made { from: Arc::new(material), clients })
+fn unusable(e: &Error) -> Failure {
+    Failure::new(FailureKind::Tls, chain(e))
 }
 
 fn config(material: &Material) -> Result<ClientConfig, Error> {
-    let identity = material.identity.as_ref();
-    let identity = identity.map(|(chain, key)| tls::Identity { chain, key: key.expose_secret() });
-    let mut config = tls::for_requests(&material.roots, identity)?;
+    let mut config = tls::for_requests(&material.roots, material.identity())?;
     config.resumption = Resumption::store(Arc::new(Sessions::new()));
     Ok(config)
 }
@@ -177,19 +129,6 @@ fn client(settings: &Settings, names: &Names, config: ClientConfig, idle_per_hos
         .no_brotli()
         .no_zstd()
         .no_deflate();
-    let client = proxied(builder, &settings.proxies)?.build();
+    let client = settings.proxies.set_up(builder)?.build();
     client.map_err(|e| Error::unavailable("the HTTP client is not usable").with_source(e.without_url()))
-}
-
-fn proxied(builder: ClientBuilder, proxies: &Proxies) -> Result<ClientBuilder, Error> {
-    Ok(match proxies {
-        Proxies::Usual => builder,
-        Proxies::None => builder.no_proxy(),
-        Proxies::One(url) => builder.proxy(proxy(url)?),
-    })
-}
-
-fn proxy(url: &SecretString) -> Result<Proxy, Error> {
-    // Without the source: it may quote the URL, and that may hold a password.
-    Proxy::all(url.expose_secret()).map_err(|_| Error::invalid("proxy", "a URL such as http://proxy.example:3128"))
 }

@@ -3,7 +3,7 @@
 mod files;
 mod http1;
 mod http2;
-mod peers;
+pub(in crate::http) mod peers;
 mod phases;
 mod proxies;
 mod tls;
@@ -36,7 +36,7 @@ fn fresh(url: &str) -> Request {
 }
 
 #[expect(clippy::disallowed_methods, reason = "bounds a test in real time")]
-async fn bounded<F: Future>(future: F) -> F::Output {
+pub(in crate::http) async fn bounded<F: Future>(future: F) -> F::Output {
     tokio::time::timeout(LONG, future).await.expect("within the bound of a test")
 }
 

@@ -26,7 +26,7 @@ use crate::http::answer::{self, Asked, Expected, Judgement};
 use crate::http::poll::Answer;
 use crate::http::requester::{Allowed, Requester, Wanted, Wish};
 use crate::machine::Machine as _;
-use crate::transport::{Io, NoUpgrade, Received, Socket, Upgraded, hint, upgrade};
+use crate::transport::{Io, NoUpgrade, Received, Socket, Upgraded, hint};
 
 /// Connects, and connects again.
 pub(super) struct Dialing {
@@ -267,9 +267,7 @@ impl Dialing {
                     self.wanted = Some(Box::new(self.requester.want(&as_http(&self.url), None)));
                 }
                 Action::Resolve => {
-                    let host = self.url.host_str().unwrap_or_default().trim_matches(['[', ']']).into();
-                    let port = self.url.port_or_known_default().unwrap_or(80);
-                    let resolved = self.requester.network().resolve(host, port);
+                    let resolved = self.requester.egress().resolve(&self.url);
                     self.begins(resolved.map(Step::Resolved).boxed(), watch::Sender::new(Phase::Resolve));
                 }
                 Action::Dial(address) => self.dial(address),
@@ -298,24 +296,16 @@ impl Dialing {
     }
 
     fn dial(&mut self, address: Arc<str>) {
-        let network = self.requester.network();
-        let tls = match self.url.scheme() {
-            "wss" => self.requester.tls().map(Some),
-            _ => Ok(None),
-        };
-        let prepared = tls.and_then(|tls| Ok((tls, self.request()?)));
-        let url = self.url.clone();
+        let egress = Arc::clone(self.requester.egress());
+        let (url, request) = (self.url.clone(), self.request());
         let phases = watch::Sender::new(Phase::Connect);
         let begins = phases.clone();
         let dialed = async move {
-            let (tls, request) = match prepared {
-                Ok(prepared) => prepared,
-                Err(cause) => return Err(NoUpgrade::Broken(cause)),
-            };
-            upgrade(network, tls, &url, &address, request, |phase| {
+            let request = request.map_err(NoUpgrade::Broken)?;
+            let begins = |phase| {
                 let _before = begins.send_replace(phase);
-            })
-            .await
+            };
+            egress.open(&url, address, request, begins).await
         };
         self.begins(dialed.map(|dialed| Step::Dialed(Box::new(dialed))).boxed(), phases);
     }

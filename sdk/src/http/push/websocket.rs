@@ -18,8 +18,10 @@ use crate::error::Error;
 /// take 5 s. A close code never ends the stream: 1013 keeps it away for a while, those that refuse the credential have
 /// its source asked, and no credential is sent again after two refusals (FC-50, FC-51).
 ///
-/// It is connected to directly: proxies, those of the variables too, are not used for WebSockets. Names are resolved anew
-/// for each attempt, by the [network](crate::http::AgentBuilder::network) of the agent.
+/// Proxies and certificates are those of the agent, as for requests: `ws` counts as `http`, `wss` as `https`, and either
+/// goes through an `http` or `https` proxy by `CONNECT` (RFC 6455, 4.1). Names are resolved anew for each attempt, by the
+/// [network](crate::http::AgentBuilder::network) of the agent; those behind a proxy by the proxy, except for `socks4` and
+/// `socks5`.
 #[derive(Clone)]
 #[must_use = "it is given to a read"]
 pub struct WebSocket {

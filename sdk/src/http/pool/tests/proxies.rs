@@ -1,47 +1,13 @@
 //! Proxies: the one that is given, and those of the usual variables, read in a process of their own.
 
-use std::sync::Mutex;
-
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, copy_bidirectional};
-use tokio::net::TcpStream;
-
-use super::peers::{Authority, OK, Peer, answers, head, say};
+use super::peers::{Authority, Peer, answers, proxy, socks};
 use super::*;
 use crate::http::exchange::FailureKind::{Connect, Resolve};
-
-type Heads = Arc<Mutex<Vec<String>>>;
-
-/// A proxy that answers requests itself, and tunnels to wherever it is asked to.
-async fn proxy(refuses: bool) -> (Peer, Heads) {
-    let heads = Heads::default();
-    let seen = Arc::clone(&heads);
-    let peer = Peer::serve(move |_, mut stream| {
-        let seen = Arc::clone(&seen);
-        async move {
-            while let Some(asked) = head(&mut stream).await {
-                seen.lock().unwrap().push(asked.clone());
-                if refuses {
-                    return say(&mut stream, "HTTP/1.1 403 Forbidden\r\ncontent-length: 0\r\n\r\n").await;
-                }
-                let Some(target) = asked.strip_prefix("CONNECT ") else {
-                    say(&mut stream, OK).await;
-                    continue;
-                };
-                let mut service = TcpStream::connect(target.split(' ').next().unwrap()).await.unwrap();
-                say(&mut stream, "HTTP/1.1 200 OK\r\n\r\n").await;
-                let _ = copy_bidirectional(&mut stream, &mut service).await;
-                return;
-            }
-        }
-    })
-    .await;
-    (peer, heads)
-}
 
 #[tokio::test]
 async fn a_proxy_gets_absolute_forms_and_tunnels_and_its_password_is_never_shown() {
     let authority = Authority::new();
-    let (proxy, heads) = proxy(false).await;
+    let (proxy, heads) = proxy(None).await;
     let service = Peer::secure(authority.acceptor(&["http/1.1"], None), |_, stream| answers(stream)).await;
     let builder = builder().root_certificates(authority.pem).proxy(format!("http://user:hush@{}", proxy.address));
     assert!(!format!("{builder:?}").contains("hush"));
@@ -60,9 +26,9 @@ async fn a_proxy_gets_absolute_forms_and_tunnels_and_its_password_is_never_shown
 
 #[tokio::test]
 async fn a_proxy_that_refuses_or_is_not_there_is_connect() {
-    let (refusing, _) = proxy(true).await;
+    let (refusing, _) = proxy(Some(403)).await;
     let gone = {
-        let (gone, _) = proxy(true).await;
+        let (gone, _) = proxy(Some(403)).await;
         gone.address
     };
     for address in [refusing.address, gone] {
@@ -78,25 +44,7 @@ async fn a_proxy_that_refuses_or_is_not_there_is_connect() {
 #[tokio::test]
 async fn a_socks_proxy_resolves_names() {
     let service = Peer::serve(|_, stream| answers(stream)).await;
-    let address = service.address;
-    let socks = Peer::serve(move |_, mut stream| async move {
-        let mut greeting = [0; 2];
-        stream.read_exact(&mut greeting).await.unwrap();
-        let mut methods = vec![0; greeting[1].into()];
-        stream.read_exact(&mut methods).await.unwrap();
-        stream.write_all(&[5, 0]).await.unwrap();
-        // RFC 1928, 4: CONNECT to a domain name.
-        let mut asked = [0; 5];
-        stream.read_exact(&mut asked).await.unwrap();
-        assert_eq!(asked[..4], [5, 1, 0, 3]);
-        let mut name = vec![0; usize::from(asked[4]) + 2];
-        stream.read_exact(&mut name).await.unwrap();
-        assert!(name.starts_with(b"service.example"));
-        stream.write_all(&[5, 0, 0, 1, 0, 0, 0, 0, 0, 0]).await.unwrap();
-        let mut service = TcpStream::connect(address).await.unwrap();
-        let _ = copy_bidirectional(&mut stream, &mut service).await;
-    })
-    .await;
+    let socks = socks(None, "service.example", service.address).await;
     let pool = builder().proxy(format!("socks5h://{}", socks.address)).build().unwrap();
     assert_eq!(fetched(&pool, get("http://service.example/")).await, Ok((200, b"ok".to_vec())));
 }
@@ -113,7 +61,7 @@ async fn child_of_the_usual_variables() {
 /// In processes of their own: a test must not change the variables of its neighbours.
 #[tokio::test]
 async fn the_usual_variables_are_read() {
-    let (proxy, heads) = proxy(false).await;
+    let (proxy, heads) = proxy(None).await;
     let service = Peer::serve(|_, stream| answers(stream)).await;
     let (through, direct) = (format!("http://{}", proxy.address), service.http("/"));
     for (variables, url, proxied) in [
