@@ -14,9 +14,10 @@ use std::sync::Arc;
 use ::http::header::CONTENT_LENGTH;
 use ::http::{HeaderMap, StatusCode};
 
+use super::fields;
 use super::poll::{Answer, Generation};
 use super::redirect::Trail;
-use super::{Told, fields};
+use super::told::Told;
 use crate::error::Cause;
 
 /// What a request asked for, as far as it bears on the meaning of the answer.

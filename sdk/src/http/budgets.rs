@@ -10,8 +10,8 @@ use url::{Host, Origin, Url};
 
 use crate::credential::{Credential, Fingerprint};
 use crate::env::Env;
-use crate::http::Told;
 use crate::http::pacing::{Action, Event, Limits, Pacing, Ticket};
+use crate::http::told::Told;
 use crate::machine::{Machine as _, Monotonic, Now, Wall};
 
 /// Who waits behind others minds the timer himself once the first of them has left it for so long: his runtime may have

@@ -35,7 +35,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-use crate::http::Told;
+use crate::http::told::Told;
 use crate::machine::{Actions, Machine, Monotonic, Now};
 use refusals::Refusals;
 use windows::Windows;

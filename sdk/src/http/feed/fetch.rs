@@ -7,8 +7,8 @@ use futures::future::BoxFuture;
 use url::Url;
 
 use crate::error::Cause;
-use crate::http::Told;
 use crate::http::exchange::{Answer, Progress};
+use crate::http::told::Told;
 
 /// Sends the requests of a feed.
 ///

@@ -10,7 +10,7 @@ use super::reader::{Ask, Head, Out, Reached, Reader, Stage, Then, Trouble};
 use super::settings::Settings;
 use crate::connection::wake::Wake;
 use crate::error::{Cause, Phase};
-use crate::http::Told;
+use crate::http::told::Told;
 use crate::machine::{Actions, Monotonic, Now};
 
 /// How long a stream must have been up, with a byte, before its failure starts a new outage (R8).

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::http::Told;
+use crate::http::told::Told;
 
 /// One request that somebody wants to send; unique within one budget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -8,7 +8,6 @@ use ::http::header::{ACCEPT, ACCEPT_ENCODING, SEC_WEBSOCKET_PROTOCOL};
 use ::http::{HeaderMap, Response, StatusCode};
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
-use tokio::sync::watch;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
 use tokio_tungstenite::tungstenite::handshake::client::Request;
 use url::Url;
@@ -21,10 +20,11 @@ use crate::connection::liveness;
 use crate::credential::{Held, Refusals, Scope, Unheld, Verdict};
 use crate::env::{Alarm, Env};
 use crate::error::{Cause, Phase};
-use crate::http::Told;
 use crate::http::answer::{self, Asked, Expected, Judgement};
+use crate::http::exchange::{Phases, Progress};
 use crate::http::poll::Answer;
 use crate::http::requester::{Allowed, Requester, Wanted, Wish};
+use crate::http::told::Told;
 use crate::machine::Machine as _;
 use crate::transport::{Io, NoUpgrade, Received, Socket, Upgraded, hint};
 
@@ -41,7 +41,7 @@ pub(super) struct Dialing {
     allowed: Option<Arc<Allowed>>,
     /// What the present attempt was made with.
     held: Option<Held>,
-    step: Option<(BoxFuture<'static, Step>, watch::Receiver<Phase>)>,
+    step: Option<Underway>,
     live: Option<Live>,
     alarm: Alarm,
     ready: VecDeque<Happening>,
@@ -53,6 +53,12 @@ struct Live {
     writing: bool,
     /// No answer to a ping has come that followed the first messages.
     unanswered: bool,
+}
+
+/// A step of an attempt.
+struct Underway {
+    over: BoxFuture<'static, Step>,
+    phases: Phases,
 }
 
 /// What a step of an attempt came to.
@@ -268,7 +274,9 @@ impl Dialing {
                 }
                 Action::Resolve => {
                     let resolved = self.requester.egress().resolve(&self.url);
-                    self.begins(resolved.map(Step::Resolved).boxed(), watch::Sender::new(Phase::Resolve));
+                    // It is a phase of its own.
+                    let (_, phases) = Progress::observed();
+                    self.step = Some(Underway { over: resolved.map(Step::Resolved).boxed(), phases });
                 }
                 Action::Dial(address) => self.dial(address),
                 Action::Abort => {
@@ -291,23 +299,15 @@ impl Dialing {
         }
     }
 
-    fn begins(&mut self, step: BoxFuture<'static, Step>, phases: watch::Sender<Phase>) {
-        self.step = Some((step, phases.subscribe()));
-    }
-
     fn dial(&mut self, address: Arc<str>) {
         let egress = Arc::clone(self.requester.egress());
         let (url, request) = (self.url.clone(), self.request());
-        let phases = watch::Sender::new(Phase::Connect);
-        let begins = phases.clone();
+        let (progress, phases) = Progress::observed();
         let dialed = async move {
             let request = request.map_err(NoUpgrade::Broken)?;
-            let begins = |phase| {
-                let _before = begins.send_replace(phase);
-            };
-            egress.open(&url, address, request, begins).await
+            egress.open(&url, address, request, |phase| progress.begins(phase)).await
         };
-        self.begins(dialed.map(|dialed| Step::Dialed(Box::new(dialed))).boxed(), phases);
+        self.step = Some(Underway { over: dialed.map(|dialed| Step::Dialed(Box::new(dialed))).boxed(), phases });
     }
 
     fn request(&self) -> Result<Request, Cause> {
@@ -355,12 +355,12 @@ async fn wish(wanted: &mut Option<Box<Wanted>>) -> Wish {
     }
 }
 
-async fn step(step: &mut Option<(BoxFuture<'static, Step>, watch::Receiver<Phase>)>) -> Stepped {
+async fn step(step: &mut Option<Underway>) -> Stepped {
     match step {
-        Some((over, phase)) => tokio::select! {
+        Some(Underway { over, phases }) => tokio::select! {
             biased; // a phase that is over when the answer is there needs no bound
             over = over => Stepped::Over(over),
-            Ok(()) = phase.changed() => Stepped::Began(*phase.borrow_and_update()),
+            phase = phases.next() => Stepped::Began(phase),
         },
         None => std::future::pending().await,
     }

@@ -7,8 +7,8 @@ use url::{Origin, Url};
 use super::Requester;
 use crate::credential::{Held, Unheld};
 use crate::env::Env;
-use crate::http::Told;
 use crate::http::budgets::{Budget, Granted, Permit, Step};
+use crate::http::told::Told;
 use crate::machine::Monotonic;
 
 /// A request that may be sent now. Dropping it gives the permission back.

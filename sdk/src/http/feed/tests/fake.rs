@@ -11,9 +11,9 @@ use futures::stream::unfold;
 
 use crate::env::Env;
 use crate::error::Phase;
-use crate::http::Told;
 use crate::http::exchange::{Answer, Failure, FailureKind};
 use crate::http::feed::{FeedAsk, Fetch, FetchError, Fetched};
+use crate::http::told::Told;
 use crate::machine::Monotonic;
 use crate::testing::env;
 

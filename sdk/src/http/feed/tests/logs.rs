@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use super::fake::Asked;
 use super::*;
-use crate::http::Told;
+use crate::http::told::Told;
 
 const LOG: &str = "2025-11-30T12:00:00.1Z one é\n2025-11-30T12:00:00.9Z two €\n2025-11-30T12:00:01Z three 𝄞\n2025-11-30T12:00:01Z three 𝄞\n2025-11-30T12:00:03.5Z f\n";
 
