@@ -6,6 +6,7 @@
 //!
 //! A [`Machine`] makes every decision of one feed: pure, with a [`Reader`] for what is particular to the kind of log.
 
+mod delivered;
 mod driver;
 mod events;
 mod fetch;
@@ -15,6 +16,7 @@ mod kind;
 mod lines;
 mod machine;
 mod pages;
+mod progressive;
 mod reader;
 mod settings;
 mod stamped;
@@ -29,6 +31,7 @@ pub use item::{FeedEnd, FeedItem, FeedState, Position};
 pub use kind::{LinePages, LinesAbout, LogKind, Marked, OffsetParameter, Offsets, Stamps, TokenPages};
 pub use machine::{Action, Event, Machine};
 pub use pages::{Lines, Tokens};
+pub use progressive::Progressive;
 pub use reader::{Ask, Head, Out, Reached, Reader, Stage, Then, Trouble};
 pub use settings::{Settings, Sizes};
 pub use stamped::Stamped;

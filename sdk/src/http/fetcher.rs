@@ -194,7 +194,7 @@ impl Fetch for Fetcher {
 fn fetched(sent: Sent, decoder: Option<Decoder>, url: &Url) -> Fetched {
     let Sent { answer, told, .. } = sent;
     let (status, version, mut headers) = (answer.status, answer.version, answer.headers.clone());
-    if decoder.is_some() && headers.remove(CONTENT_ENCODING).is_some() {
+    if decoder.is_some() && headers.contains_key(CONTENT_ENCODING) {
         headers.remove(CONTENT_LENGTH); // of what was sent
     }
     let body = body(answer, decoder);

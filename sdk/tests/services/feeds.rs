@@ -1,12 +1,15 @@
 //! Feeds through an agent: the credential, the budget, and streams of events.
 
-use std::sync::Arc;
+use std::io::Write as _;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use outlast::http::Get;
 use outlast::http::feed::{self, FeedEnd, FeedItem, LogKind, Offsets, Position, Stretch};
 use outlast::http::poll::{Bounds, Pace};
-use outlast::testing::Reply;
+use outlast::testing::{Asked, Reply};
 use outlast::{Cause, Credential};
 
 use crate::rig::{Rig, all, item, now, pass, seconds};
@@ -171,6 +174,106 @@ async fn r6_a_log_by_range_that_starts_anew() {
     let gap = log.next().await.unwrap();
     assert_eq!(gap, FeedItem::Gap { from: Some(Position::Byte(11)), to: Some(Position::Byte(0)) });
     assert_eq!(item(&mut log).await, "new\n");
+}
+
+/// R6: a log by the service's own offsets that was lost with the service, and has grown past what was read by the time it
+/// is read again, is a gap. It begins as the lost one did.
+#[tokio::test(start_paused = true)]
+async fn r6_a_log_by_offsets_that_started_anew_and_has_grown() {
+    let rig = Rig::new();
+    let (begins, same) = ("Started by timer\n", "waiting for a runner\n".repeat(10));
+    for (lost, anew) in [
+        // What was read last is another text now; or is the same, and something before it is another.
+        (format!("{begins}one\n"), format!("{begins}another one, and this is a longer one\n")),
+        (format!("{begins}first life\n{same}"), format!("{begins}later life\n{same}done\n")),
+    ] {
+        let log = Arc::new(Mutex::new((lost.clone(), true)));
+        let served = Arc::clone(&log);
+        rig.ci.on(LOG, move |asked| {
+            let (text, more) = served.lock().unwrap().clone();
+            let start: usize = asked.target.split_once("start=").unwrap().1.parse().unwrap();
+            let reply = Reply::text(&text[start..]).header("x-text-size", text.len());
+            if more { reply.header("x-more-data", "true") } else { reply }
+        });
+        let mut feed = rig.get(LOG).log(LogKind::jenkins(), settings()).unwrap();
+        assert_eq!(item(&mut feed).await, lost);
+        rig.ci.kill();
+        pass(seconds(20)).await;
+        log.lock().unwrap().0.clone_from(&anew);
+        rig.ci.revive();
+        pass(seconds(60)).await;
+        log.lock().unwrap().1 = false;
+        let mut text = String::new();
+        let end = loop {
+            match feed.next().await.unwrap() {
+                FeedItem::Item(bytes) => text.push_str(std::str::from_utf8(&bytes).unwrap()),
+                FeedItem::Gap { to, .. } => {
+                    assert_eq!(to, Some(Position::Byte(0)));
+                    text.clear();
+                }
+                FeedItem::Ended(end) => break end,
+            }
+        };
+        assert_eq!(text, anew);
+        assert!(matches!(end, FeedEnd::Complete { gaps: 1, .. }), "{end}");
+    }
+}
+
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap()
+}
+
+/// `log` from the byte on that was asked for.
+fn from_byte(log: &[u8], asked: &Asked) -> Reply {
+    let first = asked.header("range").map(|range| range["bytes=".len()..range.len() - 1].parse::<usize>().unwrap());
+    match first {
+        None => Reply::bytes(log.to_vec()),
+        Some(first) if first >= log.len() => {
+            Reply::status(416).header("content-range", format!("bytes */{}", log.len()))
+        }
+        Some(first) => {
+            let range = format!("bytes {first}-{}/{}", log.len() - 1, log.len());
+            Reply::bytes(log[first..].to_vec()).with_status(206).header("content-range", range)
+        }
+    }
+}
+
+/// R6: a log that is sent encoded although it was asked for as it is, by ranges of what is encoded, is read as a whole:
+/// from the beginning, or from when on it is.
+#[tokio::test(start_paused = true)]
+async fn r6_a_log_that_is_encoded_unasked_is_read_whole() {
+    // Encoded always; above that size; and there also where it says that it has no such range.
+    for (least, tells) in [(0, true), (200, true), (200, false)] {
+        let rig = Rig::new();
+        let log = Arc::new(Mutex::new("one\ntwo\n".to_owned()));
+        let served = Arc::clone(&log);
+        rig.ci.on(LOG, move |asked| {
+            let text = served.lock().unwrap().clone();
+            assert_eq!(asked.header("accept-encoding"), Some("identity"));
+            if text.len() < least {
+                return from_byte(text.as_bytes(), asked);
+            }
+            let reply = from_byte(&gzip(text.as_bytes()), asked);
+            if tells || asked.header("range").is_none() { reply.header("content-encoding", "gzip") } else { reply }
+        });
+        let mut feed = rig.get(LOG).log(LogKind::Bytes(Offsets::Range), settings()).unwrap();
+        assert_eq!(item(&mut feed).await, "one\ntwo\n");
+        let mut read = "one\ntwo\n".to_owned();
+        for round in 0..5 {
+            let more = format!("round {round}\n").repeat(60);
+            log.lock().unwrap().push_str(&more);
+            while read.len() < log.lock().unwrap().len() {
+                read.push_str(std::str::from_utf8(&item(&mut feed).await).unwrap());
+            }
+        }
+        log.lock().unwrap().push_str("three\n");
+        feed.finish();
+        let (rest, gaps, end) = all(&mut feed).await;
+        assert_eq!((read + &rest, gaps), (log.lock().unwrap().clone(), 0), "from {least} bytes on");
+        assert!(end.is_complete(), "{end}");
+    }
 }
 
 /// What is set on the read holds for its feed, also where it is what a read has by default; what is not set there is the

@@ -2,6 +2,8 @@
 
 mod logs;
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use outlast::http::feed::{self, LogKind, Offsets};
 use outlast::profile::WorkState;
 use outlast::testing::{Reply, Script};
@@ -147,14 +149,17 @@ async fn r6_a_trace_that_comes_whole() {
     watched.ends_once(WorkState::Canceled).await;
 }
 
-/// R6: where ranges are offered only the rest is asked for, in the bytes of the log itself.
+/// R6: where ranges are offered only the rest is asked for, in the bytes of the log itself; and without a tag that would
+/// tell one log from another, all of it once more at its end.
 #[tokio::test(start_paused = true)]
 async fn r6_a_trace_by_range() {
     let rig = Rig::new();
-    let whole = "0123456789";
+    let (whole, begins) = ("0123456789", AtomicBool::new(true));
     rig.ci.on(TRACE, move |asked| {
         assert_eq!(asked.header("accept-encoding"), Some("identity"));
-        let Some(range) = asked.header("range") else { return Reply::text(&whole[..4]) };
+        let Some(range) = asked.header("range") else {
+            return Reply::text(if begins.swap(false, Ordering::Relaxed) { &whole[..4] } else { whole });
+        };
         let from: usize = range.trim_start_matches("bytes=").trim_end_matches('-').parse().unwrap();
         Reply::text(&whole[from..]).with_status(206).header("content-range", format!("bytes {from}-9/10"))
     });
@@ -162,8 +167,10 @@ async fn r6_a_trace_by_range() {
     assert_eq!(item(&mut log).await, "0123");
     assert_eq!(item(&mut log).await, "456789");
     log.finish();
-    let (_, gaps, end) = all(&mut log).await;
-    assert!(gaps == 0 && end.is_complete(), "{end}");
+    let (rest, gaps, end) = all(&mut log).await;
+    assert!(rest.is_empty() && gaps == 0 && end.is_complete(), "{end}");
+    let asked = rig.ci.asked(TRACE);
+    assert_eq!(asked.iter().filter(|asked| asked.header("range").is_none()).count(), 2);
 }
 
 /// R6: a retried job starts its trace anew. That is a gap, and never a rest of the old one.

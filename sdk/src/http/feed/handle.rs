@@ -19,10 +19,11 @@ use super::kind::{LogKind, Offsets};
 use super::lines;
 use super::machine::Machine;
 use super::pages::{Lines, Tokens};
+use super::progressive::Progressive;
 use super::reader::Reader;
 use super::settings::Settings;
 use super::stamped::Stamped;
-use super::stretch::{self, Stretch};
+use super::stretch::Stretch;
 use crate::env::Env;
 use crate::error::Error;
 use crate::http::sse;
@@ -61,16 +62,9 @@ impl Feed<Bytes> {
     pub fn log(fetch: impl Fetch, url: Url, kind: LogKind, settings: Settings, env: Env) -> Result<Self, Error> {
         let sizes = settings.sizes;
         Ok(match kind {
-            LogKind::Bytes(offsets) => {
-                if let Offsets::Parameter(parameter) = &offsets {
-                    let headers = [("log.next", Some(&parameter.next)), ("log.more", parameter.more.as_ref())];
-                    for (field, header) in headers {
-                        if header.is_some_and(|name| !stretch::is_header_name(name)) {
-                            return Err(Error::invalid(field, "the name of a header"));
-                        }
-                    }
-                }
-                Self::start(fetch, Stretch::bytes(url, offsets), settings, env)
+            LogKind::Bytes(Offsets::Range) => Self::start(fetch, Stretch::range(url, sizes.proof), settings, env),
+            LogKind::Bytes(Offsets::Parameter(parameter)) => {
+                Self::start(fetch, Progressive::new(url, parameter, sizes.proof)?, settings, env)
             }
             LogKind::Lines(pages) => Self::start(fetch, Lines::new(url, pages, sizes.page)?, settings, env),
             LogKind::Token(pages) => Self::start(fetch, Tokens::new(url, pages, sizes.page)?, settings, env),

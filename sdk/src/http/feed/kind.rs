@@ -39,7 +39,8 @@ impl LogKind {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Offsets {
-    /// By `Range` (RFC 9110, 14.2). A service that ignores it is read whole each time.
+    /// By `Range` (RFC 9110, 14.2). A service that ignores it is read whole each time, and so is one that sends the log
+    /// encoded although it was asked for as it is: then its ranges are those of what it sends.
     Range,
     /// By a parameter and headers of the service's own.
     Parameter(OffsetParameter),
@@ -55,8 +56,8 @@ pub struct OffsetParameter {
     pub next: String,
     /// The header that is `true` while the log may grow; without it, only [`finish`](super::Feed::finish) tells.
     pub more: Option<String>,
-    /// Whether the body has exactly the bytes up to the next offset. Jenkins leaves its console notes out of the body and
-    /// counts them.
+    /// Whether the body has exactly the bytes up to the next offset, so that it can be asked for from any byte on. Jenkins
+    /// counts notes and ends of lines that it does not send, and sends CR that it does not count.
     pub exact: bool,
 }
 
@@ -67,6 +68,10 @@ impl OffsetParameter {
     }
 
     /// Jenkins' `progressiveText`: `start`, `X-Text-Size`, `X-More-Data`.
+    ///
+    /// What was delivered last is asked for again and compared, and the whole log once more at its end: a log that started
+    /// anew is a gap, also where it is longer by then. CR is overlooked in the comparison. The start of the last lines is
+    /// reckoned, since Jenkins does not tell it, and only believed if these lines come.
     pub fn jenkins() -> Self {
         Self { more: Some("x-more-data".into()), exact: false, ..Self::new("start", "x-text-size") }
     }

@@ -5,10 +5,11 @@ use bytes::Bytes;
 use serde_json::Value;
 use url::Url;
 
+use super::delivered::Digest;
 use super::fetch::Form;
 use super::item::{FeedItem, Position};
 use super::kind::{LinePages, LinesAbout, Marked, TokenPages};
-use super::reader::{Ask, Digest, Head, Out, Reached, Reader, Stage, Then, Trouble, undecodable};
+use super::reader::{Ask, Head, Out, Reached, Reader, Stage, Then, Trouble, undecodable};
 use crate::error::Error;
 
 /// A page, until it is whole.

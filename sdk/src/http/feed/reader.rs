@@ -1,17 +1,17 @@
 //! What is particular to one kind of log or stream.
 
 use std::fmt;
-use std::hash::{Hash, Hasher};
+use std::hash::Hash;
 
 use ::http::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE};
 use ::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use bytes::Bytes;
-use sha2::{Digest as _, Sha256};
 use url::Url;
 
 use super::fetch::Form;
 use super::item::FeedItem;
 use crate::error::Cause;
+use crate::http::fields;
 
 /// Knows how to ask for the rest of one kind of log or stream, and what of an answer is new. Pure.
 ///
@@ -129,7 +129,7 @@ impl Ask {
 pub struct Head<'a> {
     /// The status.
     pub status: StatusCode,
-    /// The headers.
+    /// The headers. Where `Content-Encoding` is among them, the body is decoded all the same.
     pub headers: &'a HeaderMap,
 }
 
@@ -147,6 +147,12 @@ impl<'a> Head<'a> {
         self.text(name).filter(|text| text.bytes().all(|b| b.is_ascii_digit()))?.parse().ok()
     }
 
+    /// Whether the body was encoded: what is counted of it in the headers is not what is read.
+    pub(super) fn is_encoded(&self) -> bool {
+        let mut codings = fields::lines(self.headers, CONTENT_ENCODING).flat_map(|line| fields::split(line, b','));
+        codings.any(|coding| !coding.is_empty() && !coding.eq_ignore_ascii_case("identity"))
+    }
+
     /// What a status comes down to that carries nothing of the log.
     pub(super) fn unserved(&self, seen: bool) -> Trouble {
         match self.status {
@@ -159,11 +165,6 @@ impl<'a> Head<'a> {
 
     /// Whether the body may be what was asked for: a login page with status 200 is none (R3).
     pub(super) fn check(&self, expected: Form) -> Result<(), Trouble> {
-        if let Some(coding) = self.text(CONTENT_ENCODING.as_str())
-            && !coding.eq_ignore_ascii_case("identity")
-        {
-            return Err(undecodable("content-encoding: expected none"));
-        }
         let media = self.text(CONTENT_TYPE.as_str()).unwrap_or("");
         let media = media.split(';').next().unwrap_or("").trim().to_ascii_lowercase();
         let (fits, wanted) = match expected {
@@ -219,38 +220,4 @@ pub enum Trouble {
 
 pub(super) fn undecodable(expected: &str) -> Trouble {
     Trouble::Unserved(Cause::Undecodable { detail: expected.into() })
-}
-
-/// A digest of what was delivered, to recognise it when it comes again.
-#[derive(Clone, Default)]
-pub(super) struct Digest(Sha256);
-
-impl Digest {
-    pub(super) fn update(&mut self, bytes: &[u8]) {
-        self.0.update(bytes);
-    }
-
-    fn value(&self) -> [u8; 32] {
-        self.0.clone().finalize().into()
-    }
-}
-
-impl PartialEq for Digest {
-    fn eq(&self, other: &Self) -> bool {
-        self.value() == other.value()
-    }
-}
-
-impl Eq for Digest {}
-
-impl Hash for Digest {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.value().hash(state);
-    }
-}
-
-impl fmt::Debug for Digest {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Digest(..)")
-    }
 }

@@ -26,13 +26,14 @@ pub struct Settings {
     pub finish_within: Duration,
     /// Ends the feed as closed once an outage has lasted this long (R8). Default: never.
     pub give_up: Option<Duration>,
-    /// The most bytes of one event, one line or one page of JSON. Default 1 MiB, 1 MiB and 16 MiB.
+    /// The most bytes of one event, one line, one page of JSON, and a log that is compared as a whole. Default 1 MiB, 1 MiB,
+    /// 16 MiB and 64 MiB.
     pub sizes: Sizes,
     /// How many pieces of answers wait for a slow consumer before reading stops. Default 16.
     pub buffer: usize,
 }
 
-/// The most bytes of what has to be whole before it can be delivered.
+/// The most bytes of what has to be whole before it can be delivered, and of a log that is read twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Sizes {
@@ -42,11 +43,14 @@ pub struct Sizes {
     pub line: usize,
     /// One page of JSON. Default 16 MiB.
     pub page: usize,
+    /// A log that is compared as a whole at its end, since parts of it were read one after the other: it is read once more,
+    /// and what has changed before is a gap. A longer one is not compared. Default 64 MiB.
+    pub proof: u64,
 }
 
 impl Default for Sizes {
     fn default() -> Self {
-        Self { event: sse::Parser::BOUND, line: 1 << 20, page: 16 << 20 }
+        Self { event: sse::Parser::BOUND, line: 1 << 20, page: 16 << 20, proof: 64 << 20 }
     }
 }
 

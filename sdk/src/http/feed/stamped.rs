@@ -8,10 +8,11 @@ use ::http::StatusCode;
 use bytes::{Bytes, BytesMut};
 use url::Url;
 
+use super::delivered::Digest;
 use super::fetch::Form;
 use super::item::{FeedItem, Position};
 use super::kind::Stamps;
-use super::reader::{Ask, Digest, Head, Out, Reached, Reader, Stage, Then, Trouble, undecodable};
+use super::reader::{Ask, Head, Out, Reached, Reader, Stage, Then, Trouble, undecodable};
 
 /// How many late lines in a row are recognised when they come again.
 const MOST_LATE: usize = 1024;

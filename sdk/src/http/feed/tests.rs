@@ -5,6 +5,7 @@ mod events;
 mod fake;
 mod logs;
 mod pages;
+mod progressive;
 
 use std::time::Duration;
 

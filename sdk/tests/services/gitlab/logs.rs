@@ -129,7 +129,7 @@ async fn r6_each_trace_as_it_grows() {
 
         let asked = rig.ci.asked(&trace_of(3));
         assert!(asked.iter().all(|asked| asked.header("private-token") == Some("glpat-1")));
-        assert_eq!(asked.last().unwrap().header("range").is_some(), kind == LogKind::Bytes);
+        assert_eq!(asked.iter().any(|asked| asked.header("range").is_some()), kind == LogKind::Bytes);
     }
 }
 

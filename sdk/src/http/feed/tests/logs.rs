@@ -216,8 +216,7 @@ async fn r10_a_log_channel_that_fails_for_a_while_recovers() {
         1..5 => Reply::status(403),
         5 => Reply::bytes("<html>log in</html>").header("content-type", "text/html; charset=utf-8"),
         6 => Reply::status(203).piece("from a proxy"),
-        7 => Reply::bytes("zipped").header("content-encoding", "gzip"),
-        8 => Reply::error(FetchError::new(Cause::Dropped { code: None })),
+        7 => Reply::error(FetchError::new(Cause::Dropped { code: None })),
         _ => serve("range", b"one\ntwo\n", asked),
     });
     let mut feed = log(&fake, range());
@@ -233,20 +232,20 @@ async fn r10_a_log_channel_that_fails_for_a_while_recovers() {
     }
 }
 
-/// 416 with the length that was delivered is nothing new; with less, twice, the log has restarted.
+/// 416 with the length that was delivered is nothing new; with less, the whole is read, and has restarted if it is less twice.
 #[tokio::test(start_paused = true)]
 async fn a_416_says_nothing_new_or_that_the_log_is_another() {
     let not = |total: u64| Reply::status(416).header("content-range", format!("bytes */{total}"));
     let fake = Fake::new(move |asked| match asked.n {
         0 => Reply::bytes("0123456789"),
         1..4 => not(10),
-        4 | 5 => not(4),
+        4 => not(4),
         _ => serve("range", b"abcd", asked),
     });
     let mut feed = log(&fake, range());
     assert_eq!(some(&mut feed).await, "0123456789");
     assert_eq!(soon(&mut feed).await, Some(gap(Position::Byte(10), Position::Byte(0))));
-    assert_eq!(fake.asked().len(), 7);
+    assert_eq!(fake.asked().len(), 8);
     assert_eq!(some(&mut feed).await, "abcd");
     feed.finish();
     assert_eq!(all(&mut feed).await.2, FeedEnd::Complete { bytes: 14, gaps: 1 });
@@ -321,13 +320,12 @@ async fn a_206_with_another_tag_is_compared_as_a_whole() {
 async fn small_parts_make_progress() {
     for most in 2..9 {
         let fake = Fake::new(move |asked| {
-            let first = asked.first().unwrap_or(0);
+            let Some(first) = asked.first() else {
+                return if asked.n == 0 { Reply::bytes(LOG).cut(40) } else { Reply::bytes(LOG) };
+            };
             let part = &LOG.as_bytes()[first..LOG.len().min(first + most)];
             let range = format!("bytes {first}-{}/{}", first + part.len() - 1, LOG.len());
-            match asked.n {
-                0 => Reply::bytes(LOG).cut(40),
-                _ => Reply::status(206).header("content-range", range).piece(part),
-            }
+            Reply::status(206).header("content-range", range).piece(part)
         });
         let mut feed = log(&fake, range());
         feed.finish();
@@ -362,7 +360,7 @@ async fn a_silent_restart_at_0_is_a_gap() {
 /// A log that restarted and has grown past what was delivered: its offsets fit, its bytes do not.
 #[tokio::test(start_paused = true)]
 async fn a_log_whose_prefix_changed_is_a_gap() {
-    for name in ["range", "no range", "whole", "whole with etag"] {
+    for name in ["range", "no range", "whole", "whole with etag", "offset", "jenkins"] {
         let new = LOG.replace("one", "eno").replace("three", "eerht") + "more\n";
         let served = new.clone();
         let fake = Fake::new(move |asked| match asked.n {
