@@ -136,7 +136,8 @@ impl Keeper {
     /// An ask goes on without whoever began it.
     pub(crate) async fn held(&self) -> Result<Held, Unheld> {
         let Some(shared) = &self.shared else {
-            return Ok(Held { credential: None, generation: Generation::default(), at: self.env.instant() });
+            // Without a source nothing is refused, and nobody asks when.
+            return Ok(Held { credential: None, generation: Generation::default(), at: Monotonic::ZERO });
         };
         loop {
             match shared.step() {

@@ -403,6 +403,11 @@ impl State {
 
     /// What is granted is told to who sits for it; returned is what nobody does.
     fn event(&mut self, now: Now, event: Event) -> Option<Ticket> {
+        if self.seats.is_empty() {
+            // Nobody waits: nobody minds the timer, and nobody is told of a hold.
+            self.minded = None;
+            return self.pacing.on_event(now, event).pop().map(|Action::Grant(ticket)| ticket);
+        }
         let held = self.pacing.held_until().filter(|&until| until > now.instant);
         let mut seatless = None;
         for action in self.pacing.on_event(now, event) {

@@ -208,7 +208,8 @@ impl Pacing {
 
     fn grant(&mut self, now: &Now) -> Actions<Action> {
         let mut actions = Vec::new();
-        while self.room().max(self.due()) <= now.instant
+        while !self.waiting.is_empty()
+            && self.room().max(self.due()) <= now.instant
             && let Some(ticket) = self.waiting.pop_front()
         {
             self.grants += 1;

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use futures::stream::{self, Stream, StreamExt as _};
 use tokio::sync::watch;
 use url::Url;
 
@@ -70,9 +71,10 @@ pub(super) fn start_with_looks<T: Send + Sync + 'static>(
 
 fn spawn<T: Send + Sync + 'static>(agent: &Shared, parts: Parts<T>, looks: Option<Publisher<Look>>) -> Observable<T> {
     let (publisher, readings) = channel();
-    let mut poller = Poller::new(parts, publisher, looks, agent.woke.clone());
+    let mut poller = Poller::new(parts, publisher, looks);
+    let jumps = jumps(agent.woke.clone());
     // Lent, because a future that owns it would hold it twice.
-    drop(agent.runtime.spawn(async move { poller.run().await }));
+    drop(agent.runtime.spawn(async move { poller.run(jumps).await }));
     readings
 }
 
@@ -92,7 +94,6 @@ struct Poller<T> {
     /// If anybody wants to know.
     looks: Option<Publisher<Look>>,
     alarm: Alarm,
-    woke: watch::Receiver<u64>,
     push: Option<Box<push::Stream>>,
     /// The stream that the guide gave, unless the caller has set one.
     led: Led,
@@ -122,12 +123,7 @@ enum Led {
 }
 
 impl<T: Send + Sync + 'static> Poller<T> {
-    fn new(
-        parts: Parts<T>,
-        publisher: Publisher<T>,
-        looks: Option<Publisher<Look>>,
-        woke: watch::Receiver<u64>,
-    ) -> Self {
+    fn new(parts: Parts<T>, publisher: Publisher<T>, looks: Option<Publisher<Look>>) -> Self {
         let Parts { requester, url, reader, settings, push, guide } = parts;
         let env = requester.env().clone();
         let epoch = Epoch::new(env.ulid());
@@ -155,7 +151,6 @@ impl<T: Send + Sync + 'static> Poller<T> {
             wait,
             publisher,
             looks,
-            woke,
             push,
             led,
             wanted: None,
@@ -174,9 +169,9 @@ impl<T: Send + Sync + 'static> Poller<T> {
         }
     }
 
-    async fn run(&mut self) {
+    async fn run(&mut self, jumps: impl Stream<Item = ()> + Send) {
         let unobserved = self.publisher.unobserved();
-        tokio::pin!(unobserved);
+        tokio::pin!(unobserved, jumps);
         self.tell(Event::Start);
         while !self.ended {
             let deadline = self.machine.deadline();
@@ -190,7 +185,7 @@ impl<T: Send + Sync + 'static> Poller<T> {
                 },
                 () = self.alarm.wait(deadline) => self.tell(Event::Tick),
                 () = &mut unobserved => self.tell(Event::Close),
-                Ok(()) = self.woke.changed() => {
+                Some(()) = jumps.next() => {
                     // Whoever holds the other end of it may have restarted meanwhile.
                     self.query.clear();
                     self.tell(Event::Woke);
@@ -437,6 +432,11 @@ fn contained(code: impl FnOnce()) {
     if catch_unwind(AssertUnwindSafe(code)).is_err() {
         tracing::debug!("the drop of a value panicked");
     }
+}
+
+/// Each jump of the clocks, and what waits for it all the time.
+fn jumps(woke: watch::Receiver<u64>) -> impl Stream<Item = ()> {
+    stream::unfold(woke, |mut woke| async move { woke.changed().await.ok().map(|()| ((), woke)) }).fuse()
 }
 
 /// The next step of something that may not be there; then never.

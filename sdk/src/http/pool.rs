@@ -99,7 +99,7 @@ async fn send(kept: Arc<Kept>, request: Request) -> Result<Answer, Failure> {
     let mut out = reqwest::Request::new(method, url);
     *out.headers_mut() = headers;
     *out.body_mut() = Some(reqwest::Body::wrap(Sent::new(body, Arc::clone(&journey))));
-    let sent = Box::pin(Journey::scope(Arc::clone(&journey), client.execute(out))).await;
+    let sent = Journey::scope(Arc::clone(&journey), client.execute(out)).await;
     let phase = journey.over();
     let mut response = sent.map_err(|e| failure::before_head(&e, phase, &failure::place(&to)))?;
     let (status, version) = (response.status(), response.version());
