@@ -98,8 +98,8 @@ pub struct Profile {
 pub struct Reads {
     /// Headers to ask with, such as `Accept`. Never a credential.
     pub headers: Vec<(HeaderName, HeaderValue)>,
-    /// Streams that say when something may have changed, of which the first one of a stage is opened. It is never trusted to be
-    /// the only one that tells.
+    /// Streams that say when something may have changed; none is ever trusted to be the only one. Of those of one stage the
+    /// first is open, or another where it [cannot be had](crate::http::push::Push::or).
     pub streams: Vec<Stream>,
 }
 

@@ -91,6 +91,20 @@ pub(crate) fn judge(status: StatusCode, headers: &HeaderMap, told: &Told, asked:
     }
 }
 
+/// Whether an answer says that what was asked for is not there, and will not be for the same request.
+pub(crate) fn is_absent(judgement: &Judgement) -> bool {
+    match judgement {
+        Judgement::Given(Answer::Absent | Answer::Gone) => true,
+        Judgement::Given(Answer::Unserved(cause)) => says_absent(cause),
+        Judgement::Given(_) | Judgement::Read => false,
+    }
+}
+
+/// The same of what an answer came down to: 501, and what is said to a request that is wrong there, such as 405 or 426.
+pub(crate) fn says_absent(cause: &Cause) -> bool {
+    matches!(cause, Cause::Refused { .. } | Cause::Status { code: 501 })
+}
+
 /// Whether the body of a 403 says that it refuses for the rate, as GitHub's secondary limits do without any header.
 ///
 /// Only the first 8 KiB are looked at.

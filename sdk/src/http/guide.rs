@@ -17,7 +17,7 @@ pub(crate) trait Guide<T>: Send {
     /// How an answer from there is decoded.
     fn decode(&self) -> Arc<Decode<T>>;
 
-    /// A stream that says when something changes there.
+    /// A stream that says when something changes there, with others of the same behind it.
     fn push(&self) -> Option<Push>;
 
     /// What an answer comes down to; `value` is there with [`Answer::Value`].

@@ -20,15 +20,21 @@
 //! `http` and `wss` as `https`; a stream elsewhere has no credential, and no header that looks like one. A refusal there
 //! is about the stream: it never denies the credential to the read.
 
-mod driver;
+pub mod choice;
+mod dialing;
 mod events;
+mod following;
 pub mod link;
+mod source;
+mod stream;
 #[cfg(test)]
 mod tests;
 mod websocket;
 
+pub use choice::Choice;
 pub use events::Events;
 pub use link::Link;
+pub(super) use stream::Stream;
 pub use websocket::WebSocket;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -37,16 +43,15 @@ use std::time::Duration;
 use bytes::Bytes;
 use url::Url;
 
-use self::driver::Dialing;
-use self::events::Following;
 use super::requester::Requester;
 use crate::connection::Backoff;
 use crate::error::{Cause, Error};
 
-/// A stream of a service that says when something changes. Cloning is cheap.
+/// A stream of a service that says when something changes, with others of the same behind it.
 #[derive(Clone, Debug)]
 pub struct Push {
-    kind: Kind,
+    /// The preferred one first.
+    kinds: Vec<Kind>,
 }
 
 #[derive(Clone, Debug)]
@@ -66,44 +71,54 @@ impl Push {
         WebSocket::new(url)
     }
 
-    /// Whether it can be opened.
+    /// With another stream of the same behind it, for where this one cannot be had: a proxy may let event streams pass and
+    /// no WebSocket.
+    ///
+    /// One is open at a time. It gives way to the next, and the last to the first, when three attempts in a row came
+    /// to nothing without a healthy link (5 s), or at once when the answer says that there is no such stream: 404, 405, 410,
+    /// 426, 501, or another 4xx that is not about the credential, the rate or time. A refused credential is no reason. Ten
+    /// minutes after the first gave way it is tried again. Each stream that is up begins with a look, so no change is
+    /// missed (R5). [`Choice`] has the whole table.
+    ///
+    /// ```
+    /// use outlast::http::push::Push;
+    ///
+    /// let push = Push::websocket("wss://ci.example/ws").or(Push::events("https://ci.example/sse"));
+    /// ```
+    #[must_use]
+    pub fn or(mut self, other: impl Into<Self>) -> Self {
+        self.kinds.extend(other.into().kinds);
+        self
+    }
+
+    /// Whether each can be opened.
     pub(super) fn check(&self) -> Result<(), Error> {
-        match &self.kind {
+        self.kinds.iter().try_for_each(|kind| match kind {
             Kind::Events(events) => events.address().map(drop),
             Kind::WebSocket(websocket) => websocket.check(),
-        }
+        })
     }
 
     /// Whether another one would tell of the same.
     pub(super) fn is(&self, other: &Self) -> bool {
-        match (&self.kind, &other.kind) {
-            (Kind::Events(one), Kind::Events(other)) => one.is(other),
-            (Kind::WebSocket(one), Kind::WebSocket(other)) => one.is(other),
-            (Kind::Events(_), Kind::WebSocket(_)) | (Kind::WebSocket(_), Kind::Events(_)) => false,
-        }
+        self.kinds.len() == other.kinds.len() && self.kinds.iter().zip(&other.kinds).all(|(one, other)| one.is(other))
     }
 
     /// Opens it beside the read of `read`, whose requests `requester` sends. Nothing is sent before
     /// [`next`](Stream::next) is called, inside a tokio runtime.
     pub(super) fn open(self, requester: &Requester, read: &Url) -> Stream {
-        let opened = match self.kind {
-            Kind::Events(events) => events.address().map(|url| {
-                let requester = beside(requester, &url, read);
-                Source::Events(Box::new(Following::new(events, url, requester)))
-            }),
-            Kind::WebSocket(websocket) => websocket.address().map(|url| {
-                let requester = beside(requester, &url, read);
-                Source::WebSocket(Box::new(Dialing::new(websocket, url, requester)))
-            }),
-        };
-        // It was checked before.
-        Stream { source: opened.unwrap_or(Source::None), attached: false }
+        Stream::new(self, requester, read)
     }
 }
 
-/// What sends the requests of a stream at `url` beside a read of `read`.
-fn beside(requester: &Requester, url: &Url, read: &Url) -> Requester {
-    if as_http(url).origin() == read.origin() { requester.clone() } else { requester.without_secrets() }
+impl Kind {
+    fn is(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Events(one), Self::Events(other)) => one.is(other),
+            (Self::WebSocket(one), Self::WebSocket(other)) => one.is(other),
+            (Self::Events(_), Self::WebSocket(_)) | (Self::WebSocket(_), Self::Events(_)) => false,
+        }
+    }
 }
 
 /// The address of the request that opens a WebSocket (RFC 6455, 3).
@@ -150,38 +165,4 @@ pub(super) enum Happening {
     Hint,
     /// The new value, encoded.
     Value(Bytes),
-}
-
-/// An open stream; it reconnects by itself.
-pub(super) struct Stream {
-    source: Source,
-    attached: bool,
-}
-
-enum Source {
-    Events(Box<Following>),
-    WebSocket(Box<Dialing>),
-    None,
-}
-
-impl Stream {
-    /// What happens next. Cancel safe.
-    pub(super) async fn next(&mut self) -> Happening {
-        let happening = match &mut self.source {
-            Source::Events(following) => following.next().await,
-            Source::WebSocket(dialing) => dialing.next().await,
-            Source::None => std::future::pending().await,
-        };
-        match happening {
-            Happening::Attached => self.attached = true,
-            Happening::Detached(_) => self.attached = false,
-            Happening::Hint | Happening::Value(_) => {}
-        }
-        happening
-    }
-
-    /// Whether it is up, as far as it was told.
-    pub(super) fn is_attached(&self) -> bool {
-        self.attached
-    }
 }

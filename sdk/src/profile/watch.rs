@@ -19,7 +19,8 @@ impl Profile {
     /// interface. Its stages and attempts are followed, and its verdict is the service's own.
     ///
     /// A stream that the profile states for a stage says when to look while that stage is read, unless `get` has
-    /// a [stream](Get::push) of its own.
+    /// a [stream](Get::push) of its own. Of several the first is open, or another where it
+    /// [cannot be had](Push::or).
     ///
     /// What `get` sets up beside is kept; headers, pace and grace are the profile's unless they were set there. The work is over once
     /// [`Work::state`] is [`Succeeded`](super::WorkState::Succeeded), [`Failed`](super::WorkState::Failed) or
@@ -84,8 +85,8 @@ impl Guide<Work> for Followed {
     fn push(&self) -> Option<Push> {
         let here = self.stages.location();
         let streams = self.stages.profile().read.streams.iter().filter(|stream| stream.stage == here.stage);
-        // Several tell of the same in other ways: one is enough.
-        streams.filter_map(|stream| push(stream, here)).next()
+        // Several tell of the same in other ways: one is open, and the others are there where it cannot be had.
+        streams.filter_map(|stream| push(stream, here)).reduce(Push::or)
     }
 
     fn judge(&mut self, now: Now, answer: Answer, value: Option<&Work>) -> Guided {

@@ -47,8 +47,8 @@ pub struct Config {
     pub liveness: liveness::Config,
     /// The delays after failures (R8).
     pub backoff: Backoff,
-    /// How long a link must have been up, with a message or an answer to a ping, before its end starts a new outage
-    /// (FC-49). 5 s.
+    /// How long a link must have been open, confirmed and with a message or an answer to a ping, before it counts as
+    /// healthy, and its end starts a new outage (FC-49). 5 s.
     pub proven: Duration,
     /// How often it is looked whether there is another credential, once the present one was refused twice (R3). 30 s.
     pub recheck: Duration,
@@ -101,6 +101,8 @@ pub enum Event {
         cause: Cause,
         /// The service asks not to be asked before this time has passed.
         retry_after: Option<Duration>,
+        /// The answer says that there is no such stream.
+        absent: bool,
     },
     /// The WebSocket is open, and all that is to be said at first is queued.
     Upgraded,
@@ -143,6 +145,15 @@ pub enum Action {
     Attached,
     /// It is down. Only after `Attached`.
     Detached(Cause),
+    /// It has proven healthy. Once for each link.
+    Proven,
+    /// The attempt came to nothing, or its link ended before it had proven healthy, and not for its credential or the rate.
+    Missed {
+        /// The answer says that there is no such stream.
+        absent: bool,
+        /// The service asks not to be asked before this time has passed.
+        retry_after: Option<Duration>,
+    },
 }
 
 /// One WebSocket of a service that says when something changes. See the [module](self).
@@ -171,6 +182,8 @@ struct Open {
     since: Monotonic,
     /// A message or a pong has come.
     heard: bool,
+    /// It was told that it is healthy.
+    proven: bool,
     /// By when the service has to confirm; `None` once it is up.
     confirm_by: Option<Monotonic>,
 }
@@ -186,20 +199,15 @@ impl Link {
         matches!(&self.state, State::Open(open) if open.confirm_by.is_none())
     }
 
-    /// Whether it is up and has proven healthy: for some time, and with a message or a pong.
-    pub fn is_proven(&self, now: Monotonic) -> bool {
-        matches!(&self.state, State::Open(open) if self.proves(open, now))
-    }
-
     fn proves(&self, open: &Open, now: Monotonic) -> bool {
-        open.heard && now.since(open.since) >= self.config.proven
+        open.heard && open.confirm_by.is_none() && now.since(open.since) >= self.config.proven
     }
 
     fn resolved(&self, now: &Now, addresses: Vec<Arc<str>>, actions: &mut Actions<Action>) -> State {
         let mut rest: VecDeque<Arc<str>> = addresses.into_iter().take(MOST_ADDRESSES).collect();
         match rest.pop_front() {
             Some(first) => self.dial(now, first, rest, actions),
-            None => self.waits(now, Duration::ZERO),
+            None => self.missed(now, actions),
         }
     }
 
@@ -219,8 +227,14 @@ impl Link {
         tracing::debug!(%cause, "a stream of events is not reached there");
         match rest.pop_front() {
             Some(next) => self.dial(now, next, rest, actions),
-            None => self.waits(now, Duration::ZERO),
+            None => self.missed(now, actions),
         }
+    }
+
+    /// The attempt came to nothing, and nobody says more.
+    fn missed(&self, now: &Now, actions: &mut Actions<Action>) -> State {
+        actions.push(Action::Missed { absent: false, retry_after: None });
+        self.waits(now, Duration::ZERO)
     }
 
     /// The next round: full jitter under a ceiling that grows with the outage (R8), and never before `floor`.
@@ -241,37 +255,37 @@ impl Link {
             actions.push(Action::Attached);
         }
         let liveness = Liveness::client(now, self.config.heartbeat, self.config.liveness);
-        State::Open(Box::new(Open { liveness, since: now.instant, heard: false, confirm_by }))
+        State::Open(Box::new(Open { liveness, since: now.instant, heard: false, proven: false, confirm_by }))
     }
 
-    /// The link is over. Only one that has proven healthy ends an outage (FC-49).
-    fn lost(&mut self, now: &Now, open: &Open, cause: Cause, actions: &mut Actions<Action>) {
-        if self.proves(open, now.instant) {
+    /// The link is over; whether it had proven healthy. Only then it ends an outage (FC-49).
+    fn lost(&mut self, now: &Now, open: &Open, cause: Cause, actions: &mut Actions<Action>) -> bool {
+        if open.proven {
             self.outage = None;
         }
         self.outage.get_or_insert(now.instant);
         tracing::debug!(%cause, "a stream of events has ended");
+        actions.push(Action::Abort);
         if open.confirm_by.is_none() {
             actions.push(Action::Detached(cause));
         }
+        open.proven
+    }
+
+    /// The peer does not do what it has to.
+    fn dead(&mut self, now: &Now, open: &Open, cause: Cause, actions: &mut Actions<Action>) -> State {
+        if self.lost(now, open, cause, actions) { self.waits(now, Duration::ZERO) } else { self.missed(now, actions) }
     }
 
     fn live(&mut self, now: &Now, mut open: Box<Open>, event: liveness::Event, actions: &mut Actions<Action>) -> State {
         let late = open.confirm_by.is_some_and(|by| by <= now.instant);
         if late {
-            let cause = Cause::Stalled { phase: Phase::Welcome, bound: self.config.phase };
-            actions.push(Action::Abort);
-            self.lost(now, &open, cause, actions);
-            return self.waits(now, Duration::ZERO);
+            return self.dead(now, &open, stalled(Phase::Welcome, self.config.phase), actions);
         }
         for action in open.liveness.on_event(*now, event) {
             match action {
                 liveness::Action::Ping { n } => actions.push(Action::Ping(n)),
-                liveness::Action::Dead(cause) => {
-                    actions.push(Action::Abort);
-                    self.lost(now, &open, cause, actions);
-                    return self.waits(now, Duration::ZERO);
-                }
+                liveness::Action::Dead(cause) => return self.dead(now, &open, cause, actions),
             }
         }
         State::Open(open)
@@ -296,14 +310,18 @@ impl Link {
             }
             Event::Tick => self.live(now, open, liveness::Event::Tick, actions),
             Event::Lost { cause, code, retry_after, denied } => {
-                actions.push(Action::Abort);
-                self.lost(now, &open, cause, actions);
-                let floor = retry_after.unwrap_or_default();
-                match CloseMeaning::of(code) {
-                    CloseMeaning::Recover => self.waits(now, floor),
-                    CloseMeaning::RecoverLater => self.waits(now, retry_after.unwrap_or(TRY_AGAIN_LATER)),
-                    CloseMeaning::Refused => self.after_refusal(now, denied, floor),
+                let proven = self.lost(now, &open, cause, actions);
+                let floor = match CloseMeaning::of(code) {
+                    CloseMeaning::Recover => retry_after,
+                    CloseMeaning::RecoverLater => Some(retry_after.unwrap_or(TRY_AGAIN_LATER)),
+                    CloseMeaning::Refused => {
+                        return self.after_refusal(now, denied, retry_after.unwrap_or_default());
+                    }
+                };
+                if !proven {
+                    actions.push(Action::Missed { absent: false, retry_after: floor });
                 }
+                self.waits(now, floor.unwrap_or_default())
             }
             // Of a dial that is over.
             Event::Start
@@ -329,13 +347,14 @@ impl Link {
             State::Resolving { by } if by <= now.instant => {
                 tracing::debug!("the name of a stream of events does not resolve in time");
                 actions.push(Action::Abort);
-                self.waits(now, Duration::ZERO)
+                self.missed(now, actions)
             }
             State::Dialing { rest, phase, by } if by <= now.instant => {
                 actions.push(Action::Abort);
-                let cause = Cause::Stalled { phase, bound: self.config.phase };
                 match phase {
-                    Phase::Connect | Phase::Tls => self.unreachable(now, rest, &cause, actions),
+                    Phase::Connect | Phase::Tls => {
+                        self.unreachable(now, rest, &stalled(phase, self.config.phase), actions)
+                    }
                     Phase::Discover
                     | Phase::Resolve
                     | Phase::Upgrade
@@ -343,7 +362,7 @@ impl Link {
                     | Phase::FirstByte
                     | Phase::Idle
                     | Phase::Write
-                    | Phase::Credential => self.waits(now, Duration::ZERO),
+                    | Phase::Credential => self.missed(now, actions),
                 }
             }
             State::New
@@ -362,7 +381,13 @@ impl Link {
                 actions.push(Action::Want);
                 State::Wanting
             }
-            (State::Open(open), event) => self.while_open(now, open, event, actions),
+            (State::Open(mut open), event) => {
+                if !open.proven && self.proves(&open, now.instant) {
+                    open.proven = true;
+                    actions.push(Action::Proven);
+                }
+                self.while_open(now, open, event, actions)
+            }
             (state, Event::Tick) => self.tick(now, state, actions),
             (State::Wanting, Event::Permitted) => {
                 actions.push(Action::Resolve);
@@ -376,15 +401,19 @@ impl Link {
             (State::Resolving { .. }, Event::Resolved(addresses)) => self.resolved(now, addresses, actions),
             (State::Resolving { .. }, Event::Unresolved(detail)) => {
                 tracing::debug!(%detail, "the name of a stream of events does not resolve");
-                self.waits(now, Duration::ZERO)
+                self.missed(now, actions)
             }
             (State::Dialing { rest, .. }, Event::Began(phase)) => {
                 State::Dialing { rest, phase, by: now.instant + self.config.phase }
             }
             (State::Dialing { rest, .. }, Event::Unreachable(cause)) => self.unreachable(now, rest, &cause, actions),
             (State::Dialing { .. }, Event::Refused { denied }) => self.after_refusal(now, denied, Duration::ZERO),
-            (State::Dialing { .. }, Event::Failed { cause, retry_after }) => {
+            (State::Dialing { .. }, Event::Failed { cause, retry_after, absent }) => {
                 tracing::debug!(%cause, ?retry_after, "a stream of events is not served");
+                // A limit of the rate is no fault of the stream.
+                if !matches!(cause, Cause::RateLimited { .. }) {
+                    actions.push(Action::Missed { absent, retry_after });
+                }
                 self.waits(now, retry_after.unwrap_or_default())
             }
             (State::Dialing { .. }, Event::Upgraded) => self.upgraded(now, actions),
@@ -413,6 +442,10 @@ impl Link {
             ) => state,
         }
     }
+}
+
+fn stalled(phase: Phase, bound: Duration) -> Cause {
+    Cause::Stalled { phase, bound }
 }
 
 impl Machine for Link {

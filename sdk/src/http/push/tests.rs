@@ -1,6 +1,7 @@
 //! Streams over a network in memory, in virtual time, beside a read of a scripted service.
 #![expect(clippy::disallowed_methods, reason = "waits in virtual time")]
 
+mod alternatives;
 mod events;
 mod faults;
 mod profiles;
@@ -30,6 +31,7 @@ const SECOND: Duration = Duration::from_secs(1);
 const HOST: &str = "ci.example";
 const RUN: &str = "http://ci.example/run";
 const WS: &str = "ws://ci.example/ws";
+const EVENTS: &str = "http://ci.example/events";
 
 /// A service whose `/run` has a number, and whose WebSockets are accepted by hand.
 struct Site {
@@ -117,6 +119,12 @@ async fn refused(listener: &mut Listener, status: u16, headers: &[(&str, &str)])
     };
     assert!(accept_hdr_async(io, look).await.is_err());
     asked
+}
+
+/// An event stream that the handle sends.
+fn stream() -> (Reply, crate::testing::StreamHandle) {
+    let (reply, handle) = Reply::stream();
+    (reply.header("content-type", "text/event-stream"), handle)
 }
 
 /// Reads until the peer ends it, answering pings.

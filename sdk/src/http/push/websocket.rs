@@ -70,6 +70,11 @@ impl WebSocket {
         self
     }
 
+    /// With another stream of the same, for where this one cannot be had; see [`Push::or`].
+    pub fn or(self, other: impl Into<Push>) -> Push {
+        Push::from(self).or(other)
+    }
+
     pub(super) fn address(&self) -> Result<Url, Error> {
         let expected = "an absolute ws://, wss://, http:// or https:// URL";
         let url = address(&self.url, &["ws", "wss", "http", "https"], expected)?;
@@ -134,7 +139,7 @@ pub(super) enum Said {
 
 impl From<WebSocket> for Push {
     fn from(websocket: WebSocket) -> Self {
-        Self { kind: Kind::WebSocket(websocket) }
+        Self { kinds: vec![Kind::WebSocket(websocket)] }
     }
 }
 

@@ -73,6 +73,11 @@ fn lost(code: Option<u16>, retry_after: Option<Duration>) -> Event {
     Event::Lost { cause: Cause::Dropped { code }, code, retry_after, denied: false }
 }
 
+/// The attempt came to nothing.
+fn missed() -> Action {
+    Action::Missed { absent: false, retry_after: None }
+}
+
 fn stalled(phase: Phase) -> Cause {
     Cause::Stalled { phase, bound: 5 * SECOND }
 }
@@ -84,13 +89,13 @@ fn r7_each_phase_is_bounded_by_five_seconds() {
     rig.on(Event::Start);
     rig.on(Event::Permitted);
     assert_eq!(rig.ahead(), 5 * SECOND, "resolve");
-    assert_eq!(rig.tick(), [Action::Abort]);
+    assert_eq!(rig.tick(), [Action::Abort, missed()]);
     for phase in [Phase::Connect, Phase::Tls, Phase::Upgrade] {
         assert_eq!(rig.dial(&["a"]), [Action::Dial("a".into())]);
         rig.now += 4 * SECOND;
         rig.on(Event::Began(phase));
         assert_eq!(rig.ahead(), 5 * SECOND, "{phase}");
-        assert_eq!(rig.tick(), [Action::Abort]);
+        assert_eq!(rig.tick(), [Action::Abort, missed()]);
         assert!(rig.ahead() <= 5 * SECOND);
     }
     let mut rig = Rig::new(Config { confirms: true, ..Config::default() });
@@ -100,7 +105,7 @@ fn r7_each_phase_is_bounded_by_five_seconds() {
     assert_eq!(rig.on(pong(1)), []);
     assert_eq!(rig.ahead(), SECOND, "or the look for sleep");
     rig.now += SECOND;
-    assert_eq!(rig.on(Event::Message), [Action::Abort], "late, whatever else is said");
+    assert_eq!(rig.on(Event::Message), [Action::Abort, missed()], "late, whatever else is said");
     assert!(rig.ahead() <= 5 * SECOND);
 }
 
@@ -115,7 +120,7 @@ fn it_is_up_with_the_confirmation() {
     assert_eq!(rig.on(Event::Confirmed), [Action::Attached]);
     assert_eq!(rig.on(Event::Confirmed), []);
     assert!(rig.link.is_attached());
-    assert_eq!(rig.on(lost(None, None)), [Action::Abort, Action::Detached(Cause::Dropped { code: None })]);
+    assert_eq!(rig.on(lost(None, None)), [Action::Abort, Action::Detached(Cause::Dropped { code: None }), missed()]);
     assert!(!rig.link.is_attached());
 }
 
@@ -127,10 +132,13 @@ fn fc_42_addresses_are_tried_in_turn_and_asked_for_in_each_round() {
     assert_eq!(rig.tick(), [Action::Abort, Action::Dial("b".into())]);
     let cause = Cause::Unreachable { detail: "refused".into() };
     assert_eq!(rig.on(Event::Unreachable(cause.clone())), [Action::Dial("c".into())]);
-    assert_eq!(rig.on(Event::Unreachable(cause)), []);
+    assert_eq!(rig.on(Event::Unreachable(cause)), [missed()]);
     assert_eq!(rig.dial(&["d"]), [Action::Dial("d".into())], "after another `Resolve`");
     // Who answers is not passed over for another address.
-    assert_eq!(rig.on(Event::Failed { cause: Cause::Status { code: 502 }, retry_after: None }), []);
+    assert_eq!(
+        rig.on(Event::Failed { cause: Cause::Status { code: 502 }, retry_after: None, absent: false }),
+        [missed()]
+    );
 }
 
 /// FC-49: a peer that accepts and closes within a second, over and over: the delays grow to the cap.
@@ -162,12 +170,10 @@ fn fc_49_a_proven_link_ends_the_outage() {
         for _ in 0..3 {
             rig.open();
             rig.on(Event::Tick);
-            assert!(!rig.link.is_proven(rig.at()));
-            rig.on(proof.clone());
-            assert!(!rig.link.is_proven(rig.at()));
+            assert_eq!(rig.on(proof.clone()), []);
             rig.now += 5 * SECOND;
-            assert!(rig.link.is_proven(rig.at()));
-            rig.on(lost(Some(1001), None));
+            let ended = [Action::Abort, Action::Detached(Cause::Dropped { code: Some(1001) })];
+            assert_eq!(rig.on(lost(Some(1001), None)), [&[Action::Proven], &ended[..]].concat());
             assert_eq!(rig.ahead(), 20 * MILLI, "{proof:?}");
             // A time without it, then up again.
             rig.now += 100 * SECOND;
@@ -180,7 +186,7 @@ fn fc_49_a_proven_link_ends_the_outage() {
 fn fc_50_close_codes() {
     for code in [None, Some(1000), Some(1001), Some(1005), Some(1006), Some(1011), Some(1012), Some(4000)] {
         let mut rig = Rig::up();
-        assert_eq!(rig.on(lost(code, None)), [Action::Abort, Action::Detached(Cause::Dropped { code })]);
+        assert_eq!(rig.on(lost(code, None))[..2], [Action::Abort, Action::Detached(Cause::Dropped { code })]);
         assert!(rig.ahead() <= 20 * MILLI, "{code:?}");
         assert_eq!(rig.tick(), [Action::Want]);
     }
@@ -214,11 +220,68 @@ fn r8_what_the_answer_to_the_upgrade_asks_for_is_kept_to() {
     assert_eq!(rig.on(Event::Denied), []);
     assert_eq!(rig.ahead(), 30 * SECOND);
     rig.dial(&["a"]);
-    rig.on(Event::Failed { cause: Cause::Status { code: 503 }, retry_after: Some(40 * SECOND) });
+    rig.on(Event::Failed { cause: Cause::Status { code: 503 }, retry_after: Some(40 * SECOND), absent: false });
     assert_eq!(rig.ahead(), 40 * SECOND);
     rig.dial(&["a"]);
-    rig.on(Event::Failed { cause: Cause::Status { code: 503 }, retry_after: Some(Duration::MAX) });
+    rig.on(Event::Failed { cause: Cause::Status { code: 503 }, retry_after: Some(Duration::MAX), absent: false });
     assert_eq!(rig.ahead(), 24 * 3_600 * SECOND, "a mistyped one");
+}
+
+/// What other streams are told: healthy once, or why it came to nothing; a refused credential and the rate are no fault of
+/// the stream.
+#[test]
+fn an_attempt_that_comes_to_nothing_is_told() {
+    let mut rig = Rig::up();
+    rig.now += 4 * SECOND;
+    assert_eq!(rig.on(Event::Message), []);
+    rig.now += SECOND;
+    assert_eq!(rig.on(Event::Message), [Action::Proven]);
+    assert_eq!(rig.on(Event::Message), [], "once");
+    assert!(!rig.on(lost(None, Some(SECOND))).contains(&missed()), "it was healthy");
+
+    let failed = |code, retry_after, absent| Event::Failed { cause: Cause::Status { code }, retry_after, absent };
+    for (event, told) in [
+        (failed(404, None, true), Some(Action::Missed { absent: true, retry_after: None })),
+        (failed(503, Some(SECOND), false), Some(Action::Missed { absent: false, retry_after: Some(SECOND) })),
+        (
+            Event::Failed {
+                cause: Cause::RateLimited { retry_after: SECOND },
+                retry_after: Some(SECOND),
+                absent: false,
+            },
+            None,
+        ),
+        (Event::Refused { denied: false }, None),
+        (Event::Refused { denied: true }, None),
+    ] {
+        let mut rig = Rig::new(Config::default());
+        rig.dial(&["a"]);
+        assert_eq!(rig.on(event.clone()), Vec::from_iter(told), "{event:?}");
+    }
+    for event in [Event::Unheld(Cause::Connecting), Event::Denied] {
+        let mut rig = Rig::new(Config::default());
+        rig.on(Event::Start);
+        assert_eq!(rig.on(event), []);
+    }
+    for (code, retry_after, told) in [
+        (1001, None, Some(None)),
+        (1013, None, Some(Some(5 * SECOND))),
+        (1013, Some(7 * SECOND), Some(Some(7 * SECOND))),
+        (4401, None, None),
+    ] {
+        let mut rig = Rig::up();
+        let actions = rig.on(lost(Some(code), retry_after));
+        let told = told.map(|retry_after| Action::Missed { absent: false, retry_after });
+        assert_eq!(actions.get(2), told.as_ref(), "{code}");
+    }
+    // Whatever it says, a link that is not confirmed proves nothing.
+    let mut rig = Rig::new(Config { confirms: true, phase: 9 * SECOND, ..Config::default() });
+    rig.open();
+    rig.on(Event::Message);
+    rig.now += 6 * SECOND;
+    assert!(!rig.on(Event::Message).contains(&Action::Proven));
+    rig.now += 3 * SECOND;
+    assert!(rig.on(Event::Message).contains(&missed()));
 }
 
 /// FC-26, R7: a peer that is gone without a word is let go of within heartbeat + answer of its last byte.

@@ -3,13 +3,6 @@
 use super::*;
 use crate::http::pacing::Limits;
 
-const EVENTS: &str = "http://ci.example/events";
-
-fn stream() -> (Reply, crate::testing::StreamHandle) {
-    let (reply, handle) = Reply::stream();
-    (reply.header("content-type", "text/event-stream"), handle)
-}
-
 fn events(site: &Site, replies: impl IntoIterator<Item = Reply>) {
     site.ci.replies("/events", replies);
 }

@@ -47,6 +47,45 @@ async fn a_stage_that_turns_opens_the_stream_of_the_next() {
     assert_eq!(site.sockets.connects(HOST), 1);
 }
 
+/// Buildbot behind a proxy that knows no WebSockets: its event stream takes their place within two seconds, and each event
+/// leads to a look. Once WebSockets pass, they are used again.
+#[tokio::test(start_paused = true)]
+async fn a_profile_goes_on_to_the_next_stream_of_its_stage_and_back() {
+    const SSE: &str = "/sse/listen/buildrequests/7/%2A";
+    let site = Site::new();
+    let mut listener = site.sockets.listen(HOST);
+    let complete = Arc::new(Mutex::new(false));
+    let state = Arc::clone(&complete);
+    site.ci.on("/api/v2/buildrequests/7", move |_| request(*state.lock().unwrap()));
+    let (reply, events) = stream();
+    site.ci.replies(SSE, [reply]);
+    let work = Profile::named("buildbot").unwrap();
+    let work = work.watch(site.agent.get("http://ci.example/#/buildrequests/7")).unwrap();
+    refused(&mut listener, 404, &[]).await;
+    let since = Instant::now();
+    timeout(2 * SECOND, site.ci.until(SSE, 1)).await.unwrap();
+    assert!(since.elapsed() < SECOND, "{:?}", since.elapsed());
+    // It is kept alive, as Buildbot does.
+    let kept = async {
+        loop {
+            events.send(": keepalive\n\n");
+            sleep(20 * SECOND).await;
+        }
+    };
+    let mut peer = tokio::select! {
+        (peer, _) = accepted(&mut listener) => peer,
+        () = kept => unreachable!(),
+    };
+    assert!((540 * SECOND..=601 * SECOND).contains(&since.elapsed()), "{:?}", since.elapsed());
+    assert_eq!((site.ci.asked(SSE).len(), events.readers()), (1, 0), "one stream at a time");
+    hold(&mut peer, 60 * SECOND).await;
+    *complete.lock().unwrap() = true;
+    let since = Instant::now();
+    peer.send(Message::text("{}")).await.unwrap();
+    timeout(5 * SECOND, work.until(|work| work.state.is_terminal())).await.unwrap().unwrap();
+    assert!(since.elapsed() < 2 * SECOND);
+}
+
 /// The caller's own stream stays, and is the only one.
 #[tokio::test(start_paused = true)]
 async fn a_stream_of_the_caller_is_kept() {

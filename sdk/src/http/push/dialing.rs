@@ -1,4 +1,4 @@
-//! Performs what the machine of a WebSocket says.
+//! A WebSocket beside a read, at work: performs what its machine says.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -13,6 +13,7 @@ use tokio_tungstenite::tungstenite::handshake::client::Request;
 use url::Url;
 
 use super::link::{Action, Config, Event, Link};
+use super::source::Report;
 use super::websocket::{Said, WebSocket};
 use super::{Happening, as_http, backoff};
 use crate::connection::close::CloseMeaning;
@@ -20,7 +21,7 @@ use crate::connection::liveness;
 use crate::credential::{Held, Refusals, Scope, Unheld, Verdict};
 use crate::env::{Alarm, Env};
 use crate::error::{Cause, Phase};
-use crate::http::answer::{self, Asked, Expected, Judgement};
+use crate::http::answer::{self, Asked, Expected, Judgement, is_absent};
 use crate::http::exchange::{Phases, Progress};
 use crate::http::poll::Answer;
 use crate::http::requester::{Allowed, Requester, Wanted, Wish};
@@ -44,7 +45,7 @@ pub(super) struct Dialing {
     step: Option<Underway>,
     live: Option<Live>,
     alarm: Alarm,
-    ready: VecDeque<Happening>,
+    ready: VecDeque<Report>,
     begun: bool,
 }
 
@@ -70,12 +71,12 @@ enum Step {
 impl Dialing {
     pub(super) fn new(websocket: WebSocket, url: Url, requester: Requester) -> Self {
         let env = requester.env().clone();
-        let config = Config { confirms: websocket.confirms(), backoff: backoff(), ..Config::default() };
+        let link = link(&websocket);
         Self {
             websocket,
             url,
             requester,
-            link: Link::new(config),
+            link,
             refusals: Refusals::default(),
             wanted: None,
             allowed: None,
@@ -89,11 +90,20 @@ impl Dialing {
         }
     }
 
+    /// Lets go of it. The next [`next`](Self::next) begins anew, and knows what was refused.
+    pub(super) fn stop(&mut self) {
+        self.link = link(&self.websocket);
+        (self.wanted, self.allowed, self.held) = (None, None, None);
+        (self.step, self.live) = (None, None);
+        self.ready.clear();
+        self.begun = false;
+    }
+
     /// What happens next. Cancel safe.
-    pub(super) async fn next(&mut self) -> Happening {
+    pub(super) async fn next(&mut self) -> Report {
         loop {
-            if let Some(happening) = self.ready.pop_front() {
-                return happening;
+            if let Some(report) = self.ready.pop_front() {
+                return report;
             }
             if !std::mem::replace(&mut self.begun, true) {
                 self.tell(Event::Start);
@@ -167,7 +177,7 @@ impl Dialing {
                     self.writes();
                 }
                 Err(NoUpgrade::Unreachable(cause)) => self.tell(Event::Unreachable(cause)),
-                Err(NoUpgrade::Broken(cause)) => self.tell(Event::Failed { cause, retry_after: None }),
+                Err(NoUpgrade::Broken(cause)) => self.tell(Event::Failed { cause, retry_after: None, absent: false }),
                 Err(NoUpgrade::Answered(response)) => {
                     let event = self.answered(&response);
                     self.tell(event);
@@ -187,14 +197,17 @@ impl Dialing {
         }
         let generation = self.held.as_ref().map(|held| held.generation).unwrap_or_default();
         let retry_after = told.wait();
-        match answer::judge(status, headers, &told, Asked::new(Expected::Bytes, generation)) {
-            Judgement::Given(Answer::Refused(_)) => Event::Refused { denied: self.refused() },
-            Judgement::Given(Answer::Unserved(cause)) => Event::Failed { cause, retry_after },
+        let judgement = answer::judge(status, headers, &told, Asked::new(Expected::Bytes, generation));
+        let absent = is_absent(&judgement);
+        let cause = match judgement {
+            Judgement::Given(Answer::Refused(_)) => return Event::Refused { denied: self.refused() },
+            Judgement::Given(Answer::Unserved(cause)) => cause,
             Judgement::Given(
                 Answer::Value(_) | Answer::Same | Answer::Unchanged | Answer::Nothing | Answer::Absent | Answer::Gone,
             )
-            | Judgement::Read => Event::Failed { cause: Cause::Status { code: status.as_u16() }, retry_after },
-        }
+            | Judgement::Read => Cause::Status { code: status.as_u16() },
+        };
+        Event::Failed { cause, retry_after, absent }
     }
 
     /// The service refused the credential here; true for the second time. That says nothing about the read beside it: its
@@ -206,15 +219,11 @@ impl Dialing {
     }
 
     fn on_received(&mut self, received: Received) {
-        if self.link.is_proven(self.env.instant()) {
-            // Before that, a service that takes the upgrade only to refuse would start a new count each time.
-            self.refusals.accepted();
-        }
         match received {
             Received::Text(text) => self.on_text(&text),
             Received::Binary => {
                 if self.link.is_attached() {
-                    self.ready.push_back(Happening::Hint);
+                    self.ready.push_back(Happening::Hint.into());
                 }
                 self.tell(Event::Message);
             }
@@ -224,7 +233,7 @@ impl Dialing {
                     && let Some(live) = &mut self.live
                     && std::mem::take(&mut live.unanswered)
                 {
-                    self.ready.push_back(Happening::Hint);
+                    self.ready.push_back(Happening::Hint.into());
                 }
                 self.tell(Event::Life(n.map_or(liveness::Event::Received, |n| liveness::Event::Pong { n })));
             }
@@ -259,8 +268,8 @@ impl Dialing {
             return self.tell(if confirmed { Event::Confirmed } else { Event::Message });
         }
         match self.websocket.said(text) {
-            Said::Hint => self.ready.push_back(Happening::Hint),
-            Said::Value(value) => self.ready.push_back(Happening::Value(value)),
+            Said::Hint => self.ready.push_back(Happening::Hint.into()),
+            Said::Value(value) => self.ready.push_back(Happening::Value(value).into()),
             Said::Nothing => {}
         }
         self.tell(Event::Message);
@@ -289,8 +298,16 @@ impl Dialing {
                     }
                     self.writes();
                 }
-                Action::Attached => self.ready.push_back(Happening::Attached),
-                Action::Detached(cause) => self.ready.push_back(Happening::Detached(cause)),
+                Action::Attached => self.ready.push_back(Happening::Attached.into()),
+                Action::Detached(cause) => self.ready.push_back(Happening::Detached(cause).into()),
+                Action::Proven => {
+                    // Before that, a service that takes the upgrade only to refuse would start a new count each time.
+                    self.refusals.accepted();
+                    self.ready.push_back(Report::Proven);
+                }
+                Action::Missed { absent, retry_after } => {
+                    self.ready.push_back(Report::Missed { absent, retry_after });
+                }
             }
         }
         if self.step.is_none() && self.wanted.is_none() {
@@ -341,6 +358,10 @@ impl Dialing {
             self.tell(Event::Life(liveness::Event::WriteStarted));
         }
     }
+}
+
+fn link(websocket: &WebSocket) -> Link {
+    Link::new(Config { confirms: websocket.confirms(), backoff: backoff(), ..Config::default() })
 }
 
 enum Stepped {
