@@ -2,7 +2,6 @@
 
 pub mod backoff;
 pub mod close;
-#[cfg(feature = "client")]
 mod dial;
 pub mod discover;
 #[cfg(feature = "client")]
@@ -11,7 +10,6 @@ pub mod link;
 pub mod liveness;
 #[cfg(feature = "client")]
 mod sources;
-#[cfg(feature = "client")]
 pub mod supervisor;
 pub mod timers;
 pub(crate) mod wake;
@@ -22,11 +20,8 @@ pub use link::LinkState;
 pub use liveness::Liveness;
 #[cfg(feature = "client")]
 pub use sources::Discover;
-#[cfg(feature = "client")]
 pub use supervisor::Supervisor;
-pub use timers::LivenessTimer;
-#[cfg(feature = "client")]
-pub use timers::SupervisorTimer;
+pub use timers::{LivenessTimer, SupervisorTimer};
 
 #[cfg(feature = "client")]
 pub(crate) use driver::{Driver, Happening, Parts, Schedule as Policy, check_url};

@@ -24,7 +24,6 @@
 mod command;
 mod file;
 mod fingerprint;
-mod generation;
 #[cfg(feature = "http")]
 mod keeper;
 #[cfg(feature = "http")]
@@ -35,9 +34,9 @@ mod standing;
 mod text;
 mod variable;
 
+pub use crate::generation::Generation;
 pub(crate) use fingerprint::Fingerprint;
 pub use fingerprint::Identity;
-pub use generation::Generation;
 #[cfg(feature = "http")]
 pub(crate) use keeper::{Held, Keeper, Unheld, WeakKeeper};
 #[cfg(feature = "http")]

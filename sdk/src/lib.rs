@@ -54,6 +54,7 @@ pub mod credential;
 pub mod declare;
 pub mod env;
 pub mod error;
+mod generation;
 #[cfg(feature = "http")]
 pub mod http;
 pub mod key;

@@ -1,12 +1,9 @@
 //! The named timers of a connection: at every instant one of them is armed (R7).
 
-#[cfg(feature = "client")]
 use super::dial::{Attempt, DialPhase};
-#[cfg(feature = "client")]
 use super::discover::Endpoint;
 
 /// What expires at a supervisor.
-#[cfg(feature = "client")]
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum SupervisorTimer {

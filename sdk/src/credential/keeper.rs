@@ -10,11 +10,11 @@ use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
-use super::generation::Generation;
 use super::standing::{Next, Scope, Standing};
 use super::{Credential, Credentials};
 use crate::env::Env;
 use crate::error::{Cause, Phase};
+use crate::generation::Generation;
 use crate::machine::Monotonic;
 
 /// The bound on an answer of the source (R7), as long as nobody sets another one.

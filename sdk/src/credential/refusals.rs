@@ -1,7 +1,7 @@
 //! How often one read was refused with one credential (R3). Pure.
 
-use super::generation::Generation;
 use super::standing::{REFUSALS, STEP};
+use crate::generation::Generation;
 use crate::machine::Monotonic;
 
 /// Counts the refusals of one read. Another generation starts its own count.

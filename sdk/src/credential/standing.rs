@@ -12,7 +12,7 @@
 use std::time::Duration;
 
 use super::fingerprint::Fingerprint;
-use super::generation::Generation;
+use crate::generation::Generation;
 use crate::machine::{Monotonic, Now, Wall};
 
 /// A credential refused this often, a backoff step apart, is denied.

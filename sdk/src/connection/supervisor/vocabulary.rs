@@ -7,8 +7,8 @@ use crate::connection::backoff::{Backoff, Schedule};
 use crate::connection::dial::{Attempt, DialPhase};
 use crate::connection::discover::{Address, Endpoint};
 use crate::connection::link::LinkState;
-pub use crate::credential::Generation;
 use crate::error::Cause;
+pub use crate::generation::Generation;
 use crate::wire::Welcome;
 
 /// What happened.

@@ -15,7 +15,7 @@ impl Generation {
 
     /// The one that appears after this one.
     #[cfg(feature = "http")]
-    pub(super) const fn next(self) -> Self {
+    pub(crate) const fn next(self) -> Self {
         Self(self.0 + 1)
     }
 }
