@@ -19,6 +19,7 @@ mod poller;
 mod pool;
 mod proxies;
 pub mod push;
+mod query;
 mod reader;
 mod redirect;
 mod requester;

@@ -25,7 +25,7 @@ mod stretch;
 mod tests;
 
 pub use events::{EventStream, Events};
-pub use fetch::{FeedAsk, Fetch, FetchError, Fetched, Form};
+pub use fetch::{FeedAsk, Fetch, FetchError, Fetched};
 pub use handle::{Feed, Finisher};
 pub use item::{FeedEnd, FeedItem, FeedState, Position};
 pub use kind::{LinePages, LinesAbout, LogKind, Marked, OffsetParameter, Offsets, Stamps, TokenPages};

@@ -11,10 +11,10 @@ use futures::stream::{self, Stream};
 use tokio::task::coop::consume_budget;
 use url::{Origin, Url};
 
-use super::answer::{self, Asked, Expected, Judgement};
+use super::answer::{self, Asked, Judgement};
 use super::decode::Decoder;
 use super::exchange::{self, Connection, Failure, FailureKind, Progress};
-use super::feed::{FeedAsk, Fetch, FetchError, Fetched, Form};
+use super::feed::{self, FeedAsk, Fetch, FetchError, Fetched};
 use super::intake::{ERROR_PATIENCE, beginning};
 use super::poll;
 use super::redirect::Trail;
@@ -51,21 +51,16 @@ impl Fetcher {
         Self { beside: true, ..Self::new(requester) }
     }
 
-    async fn fetched(self, ask: FeedAsk) -> Result<Fetched, FetchError> {
+    async fn fetched(self, FeedAsk { ask, progress }: FeedAsk) -> Result<Fetched, FetchError> {
         if let Some(only) = self.only.as_ref().filter(|only| **only != ask.url.origin()) {
             let detail = format!("url: expected an address of {}", only.ascii_serialization());
             return Err(FetchError::new(Cause::Undecodable { detail: detail.into() }));
         }
         let allowed = self.allowed(&ask.url).await?;
-        ask.progress.begins(Phase::FirstByte);
-        let expected = match ask.expected {
-            Form::Log => Expected::Bytes,
-            Form::Json => Expected::Json,
-            Form::Events => Expected::EventStream,
-        };
-        let sent = match self.send(&allowed, &ask, expected, Connection::Any).await {
+        progress.begins(Phase::FirstByte);
+        let sent = match self.send(&allowed, &ask, &progress, Connection::Any).await {
             Err((_, true)) if allowed.asked_until().is_none() => {
-                self.send(&allowed, &ask, expected, Connection::Fresh).await
+                self.send(&allowed, &ask, &progress, Connection::Fresh).await
             }
             sent => sent,
         };
@@ -79,11 +74,11 @@ impl Fetcher {
         })?;
         // Of a redirect on the way, too.
         sent.told.poll_interval = sent.told.poll_interval.max(later);
-        let mut asked = Asked::new(expected, allowed.held.generation).along(&trail);
+        let mut asked = Asked::new(ask.expected, allowed.held.generation).along(&trail);
         asked.ranged = ask.headers.contains_key(::http::header::RANGE);
         asked.validated = ask.headers.contains_key(::http::header::IF_NONE_MATCH);
         asked.held = true; // 204 is the feed's to judge
-        let (sent, decoder) = self.judged(allowed, sent, asked, &ask.progress).await?;
+        let (sent, decoder) = self.judged(allowed, sent, asked, &progress).await?;
         Ok(fetched(sent, decoder, trail.url()))
     }
 
@@ -108,15 +103,15 @@ impl Fetcher {
     async fn send(
         &self,
         allowed: &Allowed,
-        ask: &FeedAsk,
-        expected: Expected,
+        ask: &feed::Ask,
+        progress: &Progress,
         connection: Connection,
     ) -> Result<(Sent, Trail), (Cause, bool)> {
         let mut headers = ask.headers.clone();
-        headers.entry(ACCEPT).or_insert(expected.accept());
+        headers.entry(ACCEPT).or_insert(ask.expected.accept());
         // Positions are counted in the bytes of the log itself.
         headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
-        let (trail, progress) = (Trail::new(ask.url.clone()), ask.progress.clone());
+        let (trail, progress) = (Trail::new(ask.url.clone()), progress.clone());
         let mut ask = Ask { trail, headers: Some(Box::new(headers)), validator: None, connection, progress };
         let sent = self.requester.send(allowed, &mut ask).await.map_err(|unsent| unsent.cause())?;
         Ok((sent, ask.trail))

@@ -257,7 +257,7 @@ impl Get {
     /// When the URL, a header or a setting of `kind` is malformed, without an agent outside a tokio runtime, or when no
     /// TLS can be had.
     pub fn log(self, kind: LogKind, settings: feed::Settings) -> Result<Feed<Bytes>, Error> {
-        let (agent, fetcher, url) = self.fetcher(Expected::Bytes)?;
+        let (agent, fetcher, url) = self.fetcher(Expected::Log)?;
         let _runtime = agent.inner().runtime.enter();
         Feed::log(fetcher, url, kind, self.chosen.over_feed(settings), agent.inner().env.clone())
     }

@@ -18,6 +18,7 @@ use super::guide::{Guide, Guided, Turn};
 use super::intake::ERROR_PATIENCE;
 use super::poll::{Action, Answer, Event, Machine, Settings};
 use super::push::{self, Happening, Push};
+use super::query;
 use super::reader::{Query, Reader};
 use super::redirect::Trail;
 use super::requester::{Allowed, Ask, Requester, Wanted, Wish};
@@ -391,7 +392,7 @@ impl<T: Send + Sync + 'static> Poller<T> {
         self.number += 1;
         let mut url = self.url.clone();
         if !self.query.is_empty() {
-            continue_at(&mut url, &self.query);
+            query::set(&mut url, self.query.iter().map(|(name, value)| (&**name, &**value)));
         }
         let (progress, phases) = Progress::observed();
         let validator = if validate { self.shown.validator.clone() } else { None };
@@ -415,16 +416,6 @@ impl<T: Send + Sync + 'static> Poller<T> {
 fn prefer(wait: Duration) -> Option<HeaderValue> {
     let seconds = Some(wait.as_secs()).filter(|seconds| *seconds > 0)?;
     HeaderValue::try_from(format!("wait={seconds}")).ok()
-}
-
-/// Sets query parameters; those of the same names are replaced.
-fn continue_at(url: &mut Url, query: &Query) {
-    let kept: Query = url
-        .query_pairs()
-        .filter(|(name, _)| query.iter().all(|(set, _)| name != set))
-        .map(|(name, value)| (name.into_owned(), value.into_owned()))
-        .collect();
-    url.query_pairs_mut().clear().extend_pairs(kept.iter().chain(query));
 }
 
 /// Runs what drops a value: that is the caller's code, and its panic no end of the read (R1, R3).

@@ -12,8 +12,10 @@ use crate::http::fields::{self, Member};
 pub(crate) enum Expected {
     /// One JSON text, in UTF-8 (RFC 8259, 8.1). It may call itself plain text, as Buildbot's does: its syntax shows what it is.
     Json,
-    /// Text in UTF-8, such as a log. Not HTML: that is what login and error pages are.
+    /// Text in UTF-8. Not HTML: that is what login and error pages are.
     Text,
+    /// A log, in whatever character set. Not HTML either.
+    Log,
     /// Anything. HTML only from the host that was asked.
     Bytes,
     /// A stream of events (`text/event-stream`), which its name must say.
@@ -25,7 +27,7 @@ impl Expected {
     pub(crate) fn accept(self) -> HeaderValue {
         HeaderValue::from_static(match self {
             Self::Json => "application/json",
-            Self::Text => "text/plain, */*;q=0.5",
+            Self::Text | Self::Log => "text/plain, */*;q=0.5",
             Self::Bytes => "*/*",
             Self::EventStream => "text/event-stream",
         })
@@ -35,6 +37,7 @@ impl Expected {
         match self {
             Self::Json => "application/json",
             Self::Text => "text",
+            Self::Log => "a log",
             Self::Bytes => "what was asked for",
             Self::EventStream => "text/event-stream",
         }
@@ -45,6 +48,7 @@ impl Expected {
         match self {
             Self::Json => matches!(media, "application/json" | "text/json" | "text/plain") || media.ends_with("+json"),
             Self::Text => !is_html(media) && !is_other_than_text(media),
+            Self::Log => !is_html(media),
             Self::Bytes => !(elsewhere && is_html(media)),
             Self::EventStream => media == "text/event-stream",
         }
@@ -88,7 +92,7 @@ impl Expected {
             Self::Json | Self::Text | Self::EventStream => {
                 ["utf-8", "utf8", "us-ascii", "ascii"].iter().any(|known| charset.eq_ignore_ascii_case(known))
             }
-            Self::Bytes => true,
+            Self::Log | Self::Bytes => true,
         }
     }
 }

@@ -83,7 +83,7 @@ fn every_status_comes_down_to_what_it_is() {
 /// R3: a proxy that has changed what the service said is no authority.
 #[test]
 fn a_203_is_never_read() {
-    for expected in [Expected::Json, Expected::Text, Expected::Bytes, Expected::EventStream] {
+    for expected in [Expected::Json, Expected::Text, Expected::Log, Expected::Bytes, Expected::EventStream] {
         assert_eq!(of(203, &[JSON], Asked::new(expected, SEVENTH)), status(203));
     }
 }
@@ -201,6 +201,12 @@ fn the_other_kinds_by_their_names() {
     {
         assert!(!read(Expected::Text, media), "{media}");
     }
+    for media in ["text/plain; charset=iso-8859-1", "application/octet-stream", "application/json", "image/png"] {
+        assert!(read(Expected::Log, media), "{media}");
+    }
+    for media in ["text/html", "Text/HTML; charset=utf-8", "application/xhtml+xml", "text/plain, text/html"] {
+        assert!(!read(Expected::Log, media), "{media}");
+    }
     assert!(read(Expected::Bytes, "application/zip"));
     assert!(read(Expected::Bytes, "text/html; charset=iso-8859-1"));
     assert!(read(Expected::EventStream, "text/event-stream"));
@@ -210,7 +216,7 @@ fn the_other_kinds_by_their_names() {
     }
     let missing = undecodable("expected text/event-stream, got no content type");
     assert_eq!(of(200, &[], Asked::new(Expected::EventStream, Generation::default())), missing);
-    for expected in [Expected::Text, Expected::Bytes] {
+    for expected in [Expected::Text, Expected::Log, Expected::Bytes] {
         assert_eq!(of(200, &[("content-length", "0")], Asked::new(expected, Generation::default())), Judgement::Read);
     }
 }
@@ -263,7 +269,7 @@ fn a_relay_that_speaks_for_itself_is_no_authority() {
 
 #[test]
 fn what_is_accepted_is_what_is_read() {
-    for expected in [Expected::Json, Expected::Text, Expected::Bytes, Expected::EventStream] {
+    for expected in [Expected::Json, Expected::Text, Expected::Log, Expected::Bytes, Expected::EventStream] {
         assert!(!expected.accept().is_empty());
     }
     assert_eq!(Expected::Json.accept(), "application/json");

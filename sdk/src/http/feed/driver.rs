@@ -90,8 +90,7 @@ impl<F: Fetch, R: Reader> Driver<F, R> {
 
     fn ask(&self, ask: Ask) -> Io {
         let (progress, phases) = Progress::observed();
-        let Ask { url, headers, expected, long } = ask;
-        let answer = self.fetch.fetch(FeedAsk::new(url, headers, expected, long, progress));
+        let answer = self.fetch.fetch(FeedAsk::new(ask, progress));
         Io::Asking { answer, phases }
     }
 }

@@ -10,7 +10,6 @@ use ::http::{HeaderName, StatusCode};
 use bytes::Bytes;
 use url::Url;
 
-use super::fetch::Form;
 use super::item::{FeedItem, Position};
 use super::reader::{Ask, Head, Out, Reached, Reader, Stage, Then, Trouble};
 use crate::error::Cause;
@@ -158,8 +157,7 @@ impl Reader for Events {
 
     fn ask(&mut self, _: Stage) -> Ask {
         self.parser.reconnect();
-        let mut ask = Ask::new(self.stream.url.clone(), Form::Events).header(CACHE_CONTROL, "no-cache");
-        ask.long = true;
+        let ask = Ask::events(self.stream.url.clone()).header(CACHE_CONTROL, "no-cache");
         match self.parser.last_id() {
             "" => ask,
             id => {
@@ -171,7 +169,7 @@ impl Reader for Events {
 
     fn head(&mut self, head: &Head<'_>, out: &mut Out<Event>) -> Result<Then, Trouble> {
         match head.status {
-            StatusCode::OK => head.check(Form::Events)?,
+            StatusCode::OK => {}
             // "Do not reconnect" (WHATWG HTML, 9.2.3).
             StatusCode::NO_CONTENT => return Ok(Then::Reached(Reached::Complete)),
             _ => return Err(head.unserved(self.connected)),

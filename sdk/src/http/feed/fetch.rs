@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use ::http::HeaderMap;
 use futures::future::BoxFuture;
 use url::Url;
 
+use super::reader::Ask;
 use crate::error::Cause;
 use crate::http::exchange::{Answer, Progress};
 use crate::http::told::Told;
@@ -14,7 +14,8 @@ use crate::http::told::Told;
 ///
 /// An implementation waits until the budget permits the request, adds the credential, follows redirects (without the
 /// credential to another origin, R3) and decodes content codings. What is no answer of the resource it gives as an
-/// error: 401, a refusal for the rate, 5xx. Every other status is the feed's to judge, 304, 403, 404, 410 and 416 too.
+/// error: 401, a refusal for the rate, 5xx, and a 200 or 206 of another type than was asked for, such as a login page.
+/// Every other status is the feed's to judge, 304, 403, 404, 410 and 416 too.
 /// It bounds nothing in time and repeats nothing, beside one more attempt on a fresh connection (FC-90).
 pub trait Fetch: Clone + Send + Sync + 'static {
     /// Sends one request; ready with the head of the answer.
@@ -28,36 +29,18 @@ pub trait Fetch: Clone + Send + Sync + 'static {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct FeedAsk {
-    /// The whole URL.
-    pub url: Url,
-    /// The headers, without a credential.
-    pub headers: HeaderMap,
-    /// What the body of a 200 or 206 is to be.
-    pub expected: Form,
-    /// Whether the answer goes on as long as the service has something to say: it holds a connection.
-    pub long: bool,
+    /// The request.
+    pub ask: Ask,
     /// Told of each phase: [`FirstByte`](crate::error::Phase::FirstByte) when the budget permits the request, then
     /// whatever the exchange says. The feed bounds each (R7); before the first, nothing is bounded.
     pub progress: Progress,
 }
 
 impl FeedAsk {
-    /// A request of that URL.
-    pub fn new(url: Url, headers: HeaderMap, expected: Form, long: bool, progress: Progress) -> Self {
-        Self { url, headers, expected, long, progress }
+    /// A request that tells where it is.
+    pub fn new(ask: Ask, progress: Progress) -> Self {
+        Self { ask, progress }
     }
-}
-
-/// What a body is to be.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Form {
-    /// Bytes of a log: anything but a web page.
-    Log,
-    /// JSON.
-    Json,
-    /// `text/event-stream`.
-    Events,
 }
 
 /// The head of an answer that came.

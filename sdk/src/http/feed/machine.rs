@@ -145,19 +145,6 @@ impl<R: Reader> Machine<R> {
         actions.push(Action::Ask(ask));
     }
 
-    fn bound_of(&self, phase: Phase) -> Duration {
-        let bounds = &self.settings.bounds;
-        match phase {
-            Phase::Credential => bounds.credential,
-            Phase::Discover | Phase::Resolve => bounds.resolve,
-            Phase::Connect => bounds.connect,
-            Phase::Tls => bounds.tls,
-            Phase::Write => bounds.write,
-            Phase::Idle => bounds.idle,
-            Phase::Upgrade | Phase::Welcome | Phase::FirstByte => bounds.first_byte,
-        }
-    }
-
     fn bound(&self, now: Now, phase: Phase, bound: Duration) -> Bound {
         Bound { phase, bound, at: now.instant + bound }
     }
@@ -403,7 +390,7 @@ impl<R: Reader> crate::machine::Machine for Machine<R> {
             }
             (_, Event::Tick) => self.tick(now, &mut actions),
             (State::Asking { request, .. }, Event::Began(phase)) => {
-                let bound = Some(self.bound(now, phase, self.bound_of(phase)));
+                let bound = Some(self.bound(now, phase, self.settings.bounds.of(phase)));
                 self.state = State::Asking { request, bound };
             }
             (State::Asking { request, .. }, Event::Head { status, headers, told }) => {

@@ -6,7 +6,6 @@ use serde_json::Value;
 use url::Url;
 
 use super::delivered::Digest;
-use super::fetch::Form;
 use super::item::{FeedItem, Position};
 use super::kind::{LinePages, LinesAbout, Marked, TokenPages};
 use super::reader::{Ask, Head, Out, Reached, Reader, Stage, Then, Trouble, undecodable};
@@ -25,7 +24,6 @@ impl Page {
         if head.status != StatusCode::OK {
             return Err(head.unserved(*seen));
         }
-        head.check(Form::Json)?;
         *seen = true;
         Ok(Then::Read)
     }
@@ -194,11 +192,11 @@ impl Reader for Lines {
             // What its lines are has to be known before the first of them is read.
             Some((about, _)) if self.lines <= self.next || self.marked.is_none() => {
                 self.asks_about = true;
-                Ask::new(about.clone(), Form::Json)
+                Ask::json(about.clone())
             }
             Some(_) | None => {
                 self.asks_about = false;
-                Ask::new(self.url.clone(), Form::Json)
+                Ask::json(self.url.clone())
                     .parameter(&self.pages.offset, &self.next.to_string())
                     .parameter(&self.pages.limit, &self.pages.page.to_string())
             }
@@ -279,7 +277,7 @@ impl Reader for Tokens {
     type Item = Bytes;
 
     fn ask(&mut self, _: Stage) -> Ask {
-        let ask = Ask::new(self.url.clone(), Form::Json);
+        let ask = Ask::json(self.url.clone());
         match &self.token {
             Some(token) => ask.parameter(&self.pages.parameter, token),
             None => ask,

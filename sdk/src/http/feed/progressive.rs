@@ -9,7 +9,6 @@ use url::Url;
 
 use self::guesses::{ENOUGH, Guess, Guesses, Mark};
 use super::delivered::{Counted, Delivered, Known};
-use super::fetch::Form;
 use super::item::{FeedItem, Position};
 use super::kind::OffsetParameter;
 use super::reader::{Ask, Head, Out, Reached, Reader, Stage, Then, Trouble, undecodable};
@@ -135,7 +134,6 @@ impl Progressive {
     }
 
     fn headed(&mut self, head: &Head<'_>) -> Result<Then, Trouble> {
-        head.check(Form::Log)?;
         let Some(next) = head.number(&self.parameter.next) else {
             return Err(undecodable(&format!("{}: expected the next offset", self.parameter.next)));
         };
@@ -253,7 +251,7 @@ impl Reader for Progressive {
             (None, None) => (From::Base, self.base.offset, Known::of(&self.base.since)),
         };
         self.answer = Answer::new(from, offset, known);
-        Ask::new(self.url.clone(), Form::Log).parameter(&self.parameter.start, &offset.to_string())
+        Ask::log(self.url.clone()).parameter(&self.parameter.start, &offset.to_string())
     }
 
     fn head(&mut self, head: &Head<'_>, _: &mut Out<Bytes>) -> Result<Then, Trouble> {

@@ -3,15 +3,15 @@
 use std::fmt;
 use std::hash::Hash;
 
-use ::http::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE};
+use ::http::header::CONTENT_ENCODING;
 use ::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use bytes::Bytes;
 use url::Url;
 
-use super::fetch::Form;
 use super::item::FeedItem;
 use crate::error::Cause;
-use crate::http::fields;
+use crate::http::answer::Expected;
+use crate::http::{fields, query};
 
 /// Knows how to ask for the rest of one kind of log or stream, and what of an answer is new. Pure.
 ///
@@ -82,34 +82,43 @@ pub enum Stage {
 pub struct Ask {
     /// The whole URL.
     pub url: Url,
-    /// The headers.
+    /// The headers. `Accept` is added, and `Accept-Encoding: identity`: offsets count what is sent.
     pub headers: HeaderMap,
-    /// What the body is to be.
-    pub expected: Form,
     /// Whether the answer goes on as long as there is something to say.
     pub long: bool,
+    pub(in crate::http) expected: Expected,
 }
 
 impl Ask {
-    /// A request that ends, for an answer without content coding: offsets count what is sent.
-    pub fn new(url: Url, expected: Form) -> Self {
-        let mut headers = HeaderMap::new();
-        let accept = match expected {
-            Form::Log => "text/plain, */*;q=0.5",
-            Form::Json => "application/json",
-            Form::Events => "text/event-stream",
-        };
-        headers.insert(ACCEPT, HeaderValue::from_static(accept));
-        headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
-        Self { url, headers, expected, long: false }
+    /// A request for bytes of a log, whatever their type: only a web page is none (R3).
+    pub fn log(url: Url) -> Self {
+        Self::new(url, Expected::Log)
+    }
+
+    /// A request for JSON.
+    pub fn json(url: Url) -> Self {
+        Self::new(url, Expected::Json)
+    }
+
+    /// A request for a stream of events, `text/event-stream`, which goes on.
+    pub fn events(url: Url) -> Self {
+        Self::new(url, Expected::EventStream).going_on()
+    }
+
+    fn new(url: Url, expected: Expected) -> Self {
+        Self { url, headers: HeaderMap::new(), long: false, expected }
+    }
+
+    /// The answer goes on as long as there is something to say.
+    #[must_use]
+    pub fn going_on(self) -> Self {
+        Self { long: true, ..self }
     }
 
     /// With a parameter of the query. One of that name in the URL is replaced.
     #[must_use]
     pub fn parameter(mut self, name: &str, value: &str) -> Self {
-        let others: Vec<(String, String)> =
-            self.url.query_pairs().filter(|(n, _)| n != name).map(|(n, v)| (n.into(), v.into())).collect();
-        self.url.query_pairs_mut().clear().extend_pairs(others).append_pair(name, value);
+        query::set(&mut self.url, [(name, value)]);
         self
     }
 
@@ -161,22 +170,6 @@ impl<'a> Head<'a> {
             StatusCode::UNAUTHORIZED => Trouble::Unserved(Cause::Unauthorized),
             other => Trouble::Unserved(Cause::Status { code: other.as_u16() }),
         }
-    }
-
-    /// Whether the body may be what was asked for: a login page with status 200 is none (R3).
-    pub(super) fn check(&self, expected: Form) -> Result<(), Trouble> {
-        let media = self.text(CONTENT_TYPE.as_str()).unwrap_or("");
-        let media = media.split(';').next().unwrap_or("").trim().to_ascii_lowercase();
-        let (fits, wanted) = match expected {
-            Form::Log => (!matches!(&*media, "text/html" | "application/xhtml+xml"), "a log, not a web page"),
-            // Some call it plain text. Its syntax shows what it is.
-            Form::Json => (
-                matches!(&*media, "" | "application/json" | "text/json" | "text/plain") || media.ends_with("+json"),
-                "JSON",
-            ),
-            Form::Events => (media == "text/event-stream", "text/event-stream"),
-        };
-        if fits { Ok(()) } else { Err(undecodable(&format!("content-type: expected {wanted}"))) }
     }
 }
 

@@ -9,7 +9,6 @@ use bytes::{Bytes, BytesMut};
 use url::Url;
 
 use super::delivered::Digest;
-use super::fetch::Form;
 use super::item::{FeedItem, Position};
 use super::kind::Stamps;
 use super::reader::{Ask, Head, Out, Reached, Reader, Stage, Then, Trouble, undecodable};
@@ -134,13 +133,12 @@ impl Reader for Stamped {
         self.line.clear();
         (self.left, self.known) = (self.past, Digest::default());
         self.late_left.clone_from(&self.late);
-        let mut ask = Ask::new(self.url.clone(), Form::Log);
+        let mut ask = Ask::log(self.url.clone());
         if let Some(anchor) = &self.anchor {
             ask = ask.parameter(&self.stamps.since, &anchor.text);
         }
         if let (Some(follow), Stage::Following) = (&self.stamps.follow, stage) {
-            ask = ask.parameter(follow, "true");
-            ask.long = true;
+            ask = ask.parameter(follow, "true").going_on();
         }
         ask
     }
@@ -149,7 +147,6 @@ impl Reader for Stamped {
         if head.status != StatusCode::OK {
             return Err(head.unserved(self.seen));
         }
-        head.check(Form::Log)?;
         self.seen = true;
         Ok(Then::Read)
     }

@@ -9,7 +9,6 @@ use url::Url;
 
 use self::range::ContentRange;
 use super::delivered::{Counted, Delivered, Known};
-use super::fetch::Form;
 use super::item::{FeedItem, Position};
 use super::reader::{Ask, Head, Out, Reached, Reader, Stage, Then, Trouble, undecodable};
 use crate::error::Cause;
@@ -115,7 +114,6 @@ impl Stretch {
 
     /// The whole comes.
     fn all(&mut self, head: &Head<'_>, reached: Reached) -> Result<Then, Trouble> {
-        head.check(Form::Log)?;
         if matches!(self.means, Means::Range(_)) && head.is_encoded() {
             // Its ranges are those of what it sends, which say nothing of the log (RFC 9110, 14.1.2).
             self.means = Means::Whole;
@@ -160,7 +158,6 @@ impl Stretch {
 
     /// 206 (RFC 9110, 15.3.7).
     fn part(&mut self, head: &Head<'_>) -> Result<Then, Trouble> {
-        head.check(Form::Log)?;
         if self.answer.asked.is_some() && (self.is_other(head) || head.is_encoded()) {
             // It does not know `If-Range`, and the bytes that are asked for again may look the same in both; or its bytes
             // are not those of the log.
@@ -269,7 +266,7 @@ impl Reader for Stretch {
         self.stage = stage;
         // A part without a strong tag would prove nothing.
         self.whole_once |= self.may_prove() && !(self.proved && self.tag.is_some());
-        let mut ask = Ask::new(self.url.clone(), Form::Log);
+        let mut ask = Ask::log(self.url.clone());
         let mut asked = None;
         match self.means {
             Means::Range(_) if !self.tail.is_empty() && !self.whole_once => {

@@ -350,18 +350,17 @@ impl Machine {
     }
 
     fn bound(&self, phase: Phase) -> Duration {
-        let bounds = &self.settings.bounds;
-        match phase {
-            Phase::Discover | Phase::Resolve => bounds.resolve,
-            Phase::Connect => bounds.connect,
-            Phase::Tls => bounds.tls,
-            Phase::Upgrade | Phase::Welcome | Phase::FirstByte => {
-                bounds.first_byte.saturating_add(self.settings.wait.unwrap_or_default())
-            }
-            Phase::Idle => bounds.idle,
-            Phase::Write => bounds.write,
-            Phase::Credential => bounds.credential,
-        }
+        let held = match phase {
+            Phase::Upgrade | Phase::Welcome | Phase::FirstByte => self.settings.wait.unwrap_or_default(),
+            Phase::Credential
+            | Phase::Discover
+            | Phase::Resolve
+            | Phase::Connect
+            | Phase::Tls
+            | Phase::Write
+            | Phase::Idle => Duration::ZERO,
+        };
+        self.settings.bounds.of(phase).saturating_add(held)
     }
 
     /// When the outage has lasted for as long as the caller bears. Never before one retry (FC-45).

@@ -104,6 +104,21 @@ pub struct Bounds {
     pub body: Duration,
 }
 
+impl Bounds {
+    /// What a phase may take.
+    pub(crate) const fn of(&self, phase: Phase) -> Duration {
+        match phase {
+            Phase::Credential => self.credential,
+            Phase::Discover | Phase::Resolve => self.resolve,
+            Phase::Connect => self.connect,
+            Phase::Tls => self.tls,
+            Phase::Write => self.write,
+            Phase::Upgrade | Phase::Welcome | Phase::FirstByte => self.first_byte,
+            Phase::Idle => self.idle,
+        }
+    }
+}
+
 impl Default for Bounds {
     fn default() -> Self {
         let five = Duration::from_secs(5);

@@ -11,8 +11,10 @@ use futures::stream::unfold;
 
 use crate::env::Env;
 use crate::error::Phase;
+use crate::http::answer::{Asked as Is, Judgement, judge};
 use crate::http::exchange::{Answer, Failure, FailureKind};
-use crate::http::feed::{FeedAsk, Fetch, FetchError, Fetched};
+use crate::http::feed::{Ask, FeedAsk, Fetch, FetchError, Fetched};
+use crate::http::poll::{Answer as Answered, Generation};
 use crate::http::told::Told;
 use crate::machine::Monotonic;
 use crate::testing::env;
@@ -22,7 +24,7 @@ use crate::testing::env;
 pub(super) struct Asked {
     pub(super) at: Monotonic,
     pub(super) n: usize,
-    pub(super) ask: FeedAsk,
+    pub(super) ask: Ask,
 }
 
 impl Asked {
@@ -220,7 +222,7 @@ async fn step(env: &Env, step: &Step) {
 }
 
 impl Fetch for Fake {
-    fn fetch(&self, ask: FeedAsk) -> BoxFuture<'static, Result<Fetched, FetchError>> {
+    fn fetch(&self, FeedAsk { ask, progress }: FeedAsk) -> BoxFuture<'static, Result<Fetched, FetchError>> {
         let asked = {
             let mut all = self.asked.lock().unwrap();
             let n = all.len();
@@ -237,13 +239,19 @@ impl Fetch for Fake {
         let guard = Guard(Arc::clone(&open));
         async move {
             for phase in &reply.phases {
-                asked.ask.progress.begins(*phase);
+                progress.begins(*phase);
                 tokio::task::yield_now().await;
             }
             for before in &reply.before {
                 step(&env, before).await;
             }
             let (status, headers, told) = reply.head?;
+            if matches!(status, StatusCode::OK | StatusCode::PARTIAL_CONTENT) {
+                let is = Is { ranged: true, ..Is::new(asked.ask.expected, Generation::default()) };
+                if let Judgement::Given(Answered::Unserved(cause)) = judge(status, &headers, &told, is) {
+                    return Err(FetchError::new(cause));
+                }
+            }
             let body = unfold((reply.body.into_iter(), env, guard), |(mut steps, env, guard)| async move {
                 loop {
                     let next = steps.next()?;
