@@ -4,17 +4,17 @@
 //! resumes where it was, and never says that the work is over or how it went: only the status channel does (R10).
 //! [`Feed::finish`] tells it that the work is over; then it reads until the log is complete, and ends.
 //!
-//! A [`Machine`] makes every decision of one feed: pure, with a [`Reader`] for what is particular to the kind of log.
+//! A [`Follower`] makes every decision of one feed: pure, with a [`Reader`] for what is particular to the kind of log.
 
 mod delivered;
 mod driver;
 mod events;
 mod fetch;
+mod follower;
 mod handle;
 mod item;
 mod kind;
 mod lines;
-mod machine;
 mod pages;
 mod progressive;
 mod reader;
@@ -24,15 +24,15 @@ mod stretch;
 #[cfg(test)]
 mod tests;
 
-pub use events::{EventStream, Events};
+pub use events::{EventReader, EventStream};
 pub use fetch::{FeedAsk, Fetch, FetchError, Fetched};
+pub use follower::{Action, Event, Follower};
 pub use handle::{Feed, Finisher};
 pub use item::{FeedEnd, FeedItem, FeedState, Position};
 pub use kind::{LinePages, LinesAbout, LogKind, Marked, OffsetParameter, Offsets, Stamps, TokenPages};
-pub use machine::{Action, Event, Machine};
 pub use pages::{Lines, Tokens};
 pub use progressive::Progressive;
-pub use reader::{Ask, Head, Out, Reached, Reader, Stage, Then, Trouble};
+pub use reader::{Ask, Growth, Head, Out, Reached, Reader, Then, Trouble};
 pub use settings::{Settings, Sizes};
 pub use stamped::Stamped;
 pub use stretch::Stretch;

@@ -6,8 +6,8 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
 use super::fetch::{FeedAsk, Fetch, FetchError, Fetched};
+use super::follower::{Action, Event, Follower};
 use super::item::{FeedItem, FeedState};
-use super::machine::{Action, Event, Machine};
 use super::reader::{Ask, Reader};
 use crate::env::Env;
 use crate::http::exchange::{Answer, Phases, Progress};
@@ -26,7 +26,7 @@ pub(super) fn spawn_beside(task: impl Future<Output = ()> + Send + 'static) {
 
 pub(super) struct Driver<F, R: Reader> {
     pub(super) fetch: F,
-    pub(super) machine: Machine<R>,
+    pub(super) machine: Follower<R>,
     pub(super) env: Env,
     pub(super) items: mpsc::Sender<Vec<FeedItem<R::Item>>>,
     pub(super) state: Publisher<FeedState>,

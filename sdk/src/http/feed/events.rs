@@ -11,7 +11,7 @@ use bytes::Bytes;
 use url::Url;
 
 use super::item::{FeedItem, Position};
-use super::reader::{Ask, Head, Out, Reached, Reader, Stage, Then, Trouble};
+use super::reader::{Ask, Growth, Head, Out, Reached, Reader, Then, Trouble};
 use crate::error::Cause;
 use crate::http::sse::{Event, EventRef, Parser};
 
@@ -50,7 +50,7 @@ impl EventStream {
 /// After a reconnect, what was delivered and comes again is left out; and where something may be missing there is one
 /// gap: if the last event had no id, if the service does not replay, or if ids that count up by one are not continued.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Events {
+pub struct EventReader {
     stream: EventStream,
     parser: Parser,
     /// The id of the last event that was delivered, if it had one.
@@ -70,7 +70,7 @@ pub struct Events {
     total: u64,
 }
 
-impl Events {
+impl EventReader {
     /// A stream of events of at most `bound` bytes.
     pub fn new(stream: EventStream, bound: usize) -> Self {
         Self {
@@ -151,11 +151,11 @@ fn is_number(id: Option<&str>) -> bool {
     id.is_some_and(|id| id.parse::<u64>().is_ok())
 }
 
-impl Reader for Events {
+impl Reader for EventReader {
     type Item = Event;
     const ENDLESS: bool = true;
 
-    fn ask(&mut self, _: Stage) -> Ask {
+    fn ask(&mut self, _: Growth) -> Ask {
         self.parser.reconnect();
         let ask = Ask::events(self.stream.url.clone()).header(CACHE_CONTROL, "no-cache");
         match self.parser.last_id() {

@@ -12,12 +12,12 @@ use tokio::task::JoinHandle;
 use url::Url;
 
 use super::driver::{self, Driver};
-use super::events::{EventStream, Events};
+use super::events::{EventReader, EventStream};
 use super::fetch::Fetch;
+use super::follower::Follower;
 use super::item::{FeedEnd, FeedItem, FeedState};
 use super::kind::{LogKind, Offsets};
 use super::lines;
-use super::machine::Machine;
 use super::pages::{Lines, Tokens};
 use super::progressive::Progressive;
 use super::reader::Reader;
@@ -89,7 +89,7 @@ impl Feed<sse::Event> {
     /// # Panics
     /// Outside a tokio runtime.
     pub fn events(fetch: impl Fetch, stream: EventStream, settings: Settings, env: Env) -> Self {
-        let reader = Events::new(stream, settings.sizes.event);
+        let reader = EventReader::new(stream, settings.sizes.event);
         Self::start(fetch, reader, settings, env)
     }
 }
@@ -103,7 +103,7 @@ impl<T: Send + 'static> Feed<T> {
         let (sender, mut receiver) = mpsc::channel::<Vec<FeedItem<T>>>(settings.buffer.max(1));
         let (finish, finished) = watch::channel(false);
         let (publisher, state) = observe::channel();
-        let machine = Machine::new(reader, settings);
+        let machine = Follower::new(reader, settings);
         let driver = Driver { fetch, machine, env, items: sender, state: publisher, finish: finished };
         let task = Arc::new(Task(driver::spawn(driver)));
         let batches = futures::stream::poll_fn(move |cx| receiver.poll_recv(cx));

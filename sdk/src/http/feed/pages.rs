@@ -8,7 +8,7 @@ use url::Url;
 use super::delivered::Digest;
 use super::item::{FeedItem, Position};
 use super::kind::{LinePages, LinesAbout, Marked, TokenPages};
-use super::reader::{Ask, Head, Out, Reached, Reader, Stage, Then, Trouble, undecodable};
+use super::reader::{Ask, Growth, Head, Out, Reached, Reader, Then, Trouble, undecodable};
 use crate::error::Error;
 
 /// A page, until it is whole.
@@ -187,7 +187,7 @@ impl Lines {
 impl Reader for Lines {
     type Item = Bytes;
 
-    fn ask(&mut self, _: Stage) -> Ask {
+    fn ask(&mut self, _: Growth) -> Ask {
         match &self.about {
             // What its lines are has to be known before the first of them is read.
             Some((about, _)) if self.lines <= self.next || self.marked.is_none() => {
@@ -276,7 +276,7 @@ fn item_digest(digest: &mut Digest, item: &str) {
 impl Reader for Tokens {
     type Item = Bytes;
 
-    fn ask(&mut self, _: Stage) -> Ask {
+    fn ask(&mut self, _: Growth) -> Ask {
         let ask = Ask::json(self.url.clone());
         match &self.token {
             Some(token) => ask.parameter(&self.pages.parameter, token),

@@ -11,7 +11,7 @@ use self::guesses::{ENOUGH, Guess, Guesses, Mark};
 use super::delivered::{Counted, Delivered, Known};
 use super::item::{FeedItem, Position};
 use super::kind::OffsetParameter;
-use super::reader::{Ask, Head, Out, Reached, Reader, Stage, Then, Trouble, undecodable};
+use super::reader::{Ask, Growth, Head, Out, Reached, Reader, Then, Trouble, undecodable};
 use crate::error::{Cause, Error};
 
 /// How many bytes of the end of an answer are looked through for a place to ask from.
@@ -43,7 +43,7 @@ pub struct Progressive {
     /// Bytes delivered since the log last started, and in all.
     delivered: u64,
     total: u64,
-    stage: Stage,
+    growth: Growth,
     seen: bool,
     answer: Answer,
 }
@@ -106,7 +106,7 @@ impl Progressive {
             proof: None,
             delivered: 0,
             total: 0,
-            stage: Stage::Following,
+            growth: Growth::Open,
             seen: false,
             answer,
         }
@@ -184,7 +184,7 @@ impl Progressive {
             From::Base => {}
         }
         self.guesses.renew(&self.base, *next, end, self.answer.last(self.counted()));
-        let ends = *reached == Reached::Complete || (*reached == Reached::End && self.stage == Stage::Last);
+        let ends = *reached == Reached::Complete || (*reached == Reached::End && self.growth == Growth::Over);
         if ends && !self.proved && self.delivered <= self.most {
             self.proof = Some((0, Known::of(&self.whole)));
             return Reached::More;
@@ -240,8 +240,8 @@ fn pairs(bytes: &[u8]) -> u64 {
 impl Reader for Progressive {
     type Item = Bytes;
 
-    fn ask(&mut self, stage: Stage) -> Ask {
-        self.stage = stage;
+    fn ask(&mut self, growth: Growth) -> Ask {
+        self.growth = growth;
         let (from, offset, known) = match (&self.proof, self.guesses.best(&self.base)) {
             (Some((offset, known)), _) => (From::Proof, *offset, known.clone()),
             (None, Some(guess)) => {
@@ -298,7 +298,7 @@ impl Reader for Progressive {
     fn restart(&mut self, out: &mut Out<Bytes>) {
         out.push(FeedItem::Gap { from: Some(Position::Byte(self.delivered)), to: Some(Position::Byte(0)) });
         let fresh = Self::unread(self.url.clone(), self.parameter.clone(), self.most);
-        *self = Self { total: self.total, seen: self.seen, stage: self.stage, ..fresh };
+        *self = Self { total: self.total, seen: self.seen, growth: self.growth, ..fresh };
     }
 
     fn bytes(&self) -> u64 {

@@ -15,7 +15,7 @@ use crate::http::{fields, query};
 
 /// Knows how to ask for the rest of one kind of log or stream, and what of an answer is new. Pure.
 ///
-/// Its [`Machine`](super::Machine) decides when. It calls [`ask`](Self::ask), then [`head`](Self::head) with the head
+/// A [`Follower`](super::Follower) decides when. It calls [`ask`](Self::ask), then [`head`](Self::head) with the head
 /// of the answer, [`piece`](Self::piece) with each piece of its body and [`end`](Self::end) at its complete end. An answer that
 /// breaks off is just not ended: the next `ask` goes on from what was delivered.
 pub trait Reader: Clone + Eq + Hash + fmt::Debug + Send + 'static {
@@ -26,7 +26,7 @@ pub trait Reader: Clone + Eq + Hash + fmt::Debug + Send + 'static {
     const ENDLESS: bool = false;
 
     /// What to ask for.
-    fn ask(&mut self, stage: Stage) -> Ask;
+    fn ask(&mut self, growth: Growth) -> Ask;
 
     /// Judges the head of the answer.
     ///
@@ -64,16 +64,16 @@ pub trait Reader: Clone + Eq + Hash + fmt::Debug + Send + 'static {
 /// What is delivered.
 pub type Out<T> = Vec<FeedItem<T>>;
 
-/// How far the work is, as the feed was told.
+/// Whether the log may still grow, as far as the feed was told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[expect(clippy::exhaustive_enums, reason = "a reader decides on each")]
-pub enum Stage {
-    /// It may go on.
-    Following,
-    /// It is over; the log may still grow.
-    Finishing,
-    /// It is over, and what the log has now is all.
-    Last,
+pub enum Growth {
+    /// The work may go on.
+    Open,
+    /// The work is over, since less than [`settle`](super::Settings::settle): its last lines may not be there yet.
+    Settling,
+    /// The work is over, and what the log has now is all.
+    Over,
 }
 
 /// A request.

@@ -11,7 +11,7 @@ use url::Url;
 use super::delivered::Digest;
 use super::item::{FeedItem, Position};
 use super::kind::Stamps;
-use super::reader::{Ask, Head, Out, Reached, Reader, Stage, Then, Trouble, undecodable};
+use super::reader::{Ask, Growth, Head, Out, Reached, Reader, Then, Trouble, undecodable};
 
 /// How many late lines in a row are recognised when they come again.
 const MOST_LATE: usize = 1024;
@@ -39,7 +39,7 @@ pub struct Stamped {
     known: Digest,
     line: BytesMut,
     bound: usize,
-    stage: Stage,
+    growth: Growth,
     seen: bool,
     total: u64,
 }
@@ -66,7 +66,7 @@ impl Stamped {
             known: Digest::default(),
             line: BytesMut::new(),
             bound,
-            stage: Stage::Following,
+            growth: Growth::Open,
             seen: false,
             total: 0,
         }
@@ -128,8 +128,8 @@ fn hash(line: &[u8]) -> u64 {
 impl Reader for Stamped {
     type Item = Bytes;
 
-    fn ask(&mut self, stage: Stage) -> Ask {
-        self.stage = stage;
+    fn ask(&mut self, growth: Growth) -> Ask {
+        self.growth = growth;
         self.line.clear();
         (self.left, self.known) = (self.past, Digest::default());
         self.late_left.clone_from(&self.late);
@@ -137,7 +137,7 @@ impl Reader for Stamped {
         if let Some(anchor) = &self.anchor {
             ask = ask.parameter(&self.stamps.since, &anchor.text);
         }
-        if let (Some(follow), Stage::Following) = (&self.stamps.follow, stage) {
+        if let (Some(follow), Growth::Open) = (&self.stamps.follow, growth) {
             ask = ask.parameter(follow, "true").going_on();
         }
         ask
@@ -181,7 +181,7 @@ impl Reader for Stamped {
     }
 
     fn end(&mut self, out: &mut Out<Bytes>) -> Result<Reached, Trouble> {
-        if self.stage == Stage::Last && !self.line.is_empty() {
+        if self.growth == Growth::Over && !self.line.is_empty() {
             let line = self.line.split();
             if self.take(&line)? {
                 out.push(FeedItem::Item(line.freeze()));

@@ -10,7 +10,7 @@ use url::Url;
 use self::range::ContentRange;
 use super::delivered::{Counted, Delivered, Known};
 use super::item::{FeedItem, Position};
-use super::reader::{Ask, Head, Out, Reached, Reader, Stage, Then, Trouble, undecodable};
+use super::reader::{Ask, Growth, Head, Out, Reached, Reader, Then, Trouble, undecodable};
 use crate::error::Cause;
 
 /// How many bytes that were delivered are asked for again by range, to see that it is still the same log. One would tell
@@ -42,7 +42,7 @@ pub struct Stretch {
     /// The service cannot say what it has by range, or has another log there, or the same with another tag; or the log
     /// is at its end and not proved: ask for the whole, until what was delivered is found at its beginning.
     whole_once: bool,
-    stage: Stage,
+    growth: Growth,
     answer: Answer,
 }
 
@@ -107,7 +107,7 @@ impl Stretch {
             tag: None,
             proved: true,
             whole_once: false,
-            stage: Stage::Following,
+            growth: Growth::Open,
             answer: Answer::new(None),
         }
     }
@@ -199,7 +199,7 @@ impl Stretch {
     /// Whether this is the last look at a log that is short enough to be compared as a whole.
     fn may_prove(&self) -> bool {
         match self.means {
-            Means::Range(most) => self.stage == Stage::Last && (1..=most).contains(&self.whole.bytes()),
+            Means::Range(most) => self.growth == Growth::Over && (1..=most).contains(&self.whole.bytes()),
             Means::Whole | Means::AtEnd => false,
         }
     }
@@ -262,8 +262,8 @@ impl Answer {
 impl Reader for Stretch {
     type Item = Bytes;
 
-    fn ask(&mut self, stage: Stage) -> Ask {
-        self.stage = stage;
+    fn ask(&mut self, growth: Growth) -> Ask {
+        self.growth = growth;
         // A part without a strong tag would prove nothing.
         self.whole_once |= self.may_prove() && !(self.proved && self.tag.is_some());
         let mut ask = Ask::log(self.url.clone());
@@ -347,7 +347,7 @@ impl Reader for Stretch {
     fn restart(&mut self, out: &mut Out<Bytes>) {
         out.push(FeedItem::Gap { from: Some(Position::Byte(self.whole.bytes())), to: Some(Position::Byte(0)) });
         let fresh = Self::new(self.url.clone(), self.means);
-        *self = Self { total: self.total, seen: self.seen, stage: self.stage, ..fresh };
+        *self = Self { total: self.total, seen: self.seen, growth: self.growth, ..fresh };
     }
 
     fn bytes(&self) -> u64 {

@@ -6,7 +6,7 @@ use ::http::{HeaderMap, StatusCode};
 use bytes::Bytes;
 
 use super::item::{FeedEnd, FeedItem, FeedState};
-use super::reader::{Ask, Head, Out, Reached, Reader, Stage, Then, Trouble};
+use super::reader::{Ask, Growth, Head, Out, Reached, Reader, Then, Trouble};
 use super::settings::Settings;
 use crate::connection::wake::Wake;
 use crate::error::{Cause, Phase};
@@ -68,9 +68,9 @@ pub enum Action<T> {
     Show(FeedState),
 }
 
-/// The decisions of one feed.
+/// The decisions of one feed, whatever its [`Reader`] reads.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Machine<R> {
+pub struct Follower<R> {
     reader: R,
     settings: Settings,
     state: State,
@@ -97,7 +97,7 @@ enum State {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Request {
-    stage: Stage,
+    growth: Growth,
     long: bool,
 }
 
@@ -108,8 +108,8 @@ struct Bound {
     at: Monotonic,
 }
 
-impl<R: Reader> Machine<R> {
-    /// The machine of a feed that has not begun.
+impl<R: Reader> Follower<R> {
+    /// Of a feed that has not begun.
     pub fn new(reader: R, settings: Settings) -> Self {
         Self {
             reader,
@@ -135,13 +135,13 @@ impl<R: Reader> Machine<R> {
     }
 
     fn ask(&mut self, now: Now, actions: &mut Actions<Action<R::Item>>) {
-        let stage = match self.finish {
-            None => Stage::Following,
-            Some(told) if now.instant < told + self.settings.settle => Stage::Finishing,
-            Some(_) => Stage::Last,
+        let growth = match self.finish {
+            None => Growth::Open,
+            Some(told) if now.instant < told + self.settings.settle => Growth::Settling,
+            Some(_) => Growth::Over,
         };
-        let ask = self.reader.ask(stage);
-        self.state = State::Asking { request: Request { stage, long: ask.long }, bound: None };
+        let ask = self.reader.ask(growth);
+        self.state = State::Asking { request: Request { growth, long: ask.long }, bound: None };
         actions.push(Action::Ask(ask));
     }
 
@@ -204,7 +204,7 @@ impl<R: Reader> Machine<R> {
         match reached {
             Reached::Complete => self.end(self.complete(), actions),
             // Only a read that began when the log could not grow any more has seen all of it.
-            Reached::End if request.stage == Stage::Last => self.end(self.complete(), actions),
+            Reached::End if request.growth == Growth::Over => self.end(self.complete(), actions),
             Reached::More => self.ask(now, actions),
             Reached::End | Reached::Later => {
                 let until = match self.finish {
@@ -270,7 +270,7 @@ impl<R: Reader> Machine<R> {
 
     /// When silence after the end of the work means that a stream has said all, or must be asked for anew as one that ends.
     fn settled(&self, request: Request, up: Monotonic) -> Option<Monotonic> {
-        if !request.long || (request.stage != Stage::Following && !R::ENDLESS) {
+        if !request.long || (request.growth != Growth::Open && !R::ENDLESS) {
             return None;
         }
         self.finish.map(|told| told.max(self.news).max(up) + self.settings.settle)
@@ -367,7 +367,7 @@ impl<R: Reader> Machine<R> {
     }
 }
 
-impl<R: Reader> crate::machine::Machine for Machine<R> {
+impl<R: Reader> crate::machine::Machine for Follower<R> {
     type Event = Event;
     type Action = Action<R::Item>;
 
