@@ -24,12 +24,12 @@
 mod command;
 mod file;
 mod fingerprint;
-#[cfg(feature = "http")]
+#[cfg_attr(not(feature = "http"), expect(dead_code, reason = "a client counts refusals itself"))]
 mod keeper;
 #[cfg(feature = "http")]
 mod refusals;
 mod source;
-#[cfg(feature = "http")]
+#[cfg_attr(not(feature = "http"), expect(dead_code, reason = "a client counts refusals itself"))]
 mod standing;
 mod text;
 mod variable;
@@ -38,7 +38,8 @@ pub use crate::generation::Generation;
 pub(crate) use fingerprint::Fingerprint;
 pub use fingerprint::Identity;
 #[cfg(feature = "http")]
-pub(crate) use keeper::{Held, Keeper, Unheld, WeakKeeper};
+pub(crate) use keeper::WeakKeeper;
+pub(crate) use keeper::{Held, Keeper, Unheld};
 #[cfg(feature = "http")]
 pub(crate) use refusals::{Refusals, Verdict};
 pub use source::{Source, command, file, variable};
@@ -160,13 +161,7 @@ impl Credential {
         }
     }
 
-    /// Whether the service would see no difference.
-    pub(crate) fn is(&self, other: &Self) -> bool {
-        self.print == other.print
-    }
-
-    /// Names it without telling it: the same for two that [`is`](Self::is) finds the same. It costs nothing.
-    #[cfg(feature = "http")]
+    /// Names it without telling it: the same for two between which the service sees no difference. It costs nothing.
     pub(crate) fn fingerprint(&self) -> Fingerprint {
         self.print
     }
@@ -199,7 +194,8 @@ impl fmt::Debug for Credential {
 /// returns a future of a credential. An error means that the source cannot be reached now: reads are stale meanwhile,
 /// nothing ends. The text of the error is shown as the cause, so it is to hold no secret.
 ///
-/// A [`Client`](crate::Client) sends its credential only when it connects, and asks at the start and after a refusal.
+/// A [`Client`](crate::Client) sends its credential only when it connects, so it asks for one that lasts before it dials
+/// again. A connection that is up when its credential expires stays up until the service closes it.
 pub trait Credentials: Send + Sync + 'static {
     /// The credential to use from now on.
     ///

@@ -14,7 +14,7 @@ impl Generation {
     }
 
     /// The one that appears after this one.
-    #[cfg(feature = "http")]
+    #[cfg(feature = "client")]
     pub(crate) const fn next(self) -> Self {
         Self(self.0 + 1)
     }

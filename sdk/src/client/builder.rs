@@ -48,7 +48,8 @@ impl ClientBuilder {
     }
 
     /// Where the credential comes from: a [`Credential`](crate::Credential), a [source](crate::credential) such as a file
-    /// or a command, or a closure that returns a future of one. It is asked at the start and after each refusal (R3). Default: none is sent.
+    /// or a command, or a closure that returns a future of one. It is asked at the start, before a dial if the credential
+    /// is about to expire, and after each refusal (R3). Default: none is sent.
     pub fn credential(mut self, credentials: impl Credentials) -> Self {
         self.credentials = Some(Arc::new(credentials));
         self

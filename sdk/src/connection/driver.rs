@@ -11,9 +11,9 @@ use tokio::task::{AbortHandle, JoinSet};
 use tokio_tungstenite::tungstenite::Utf8Bytes;
 use url::Url;
 
-use super::supervisor::{self, Attempt, DialPhase, Generation};
+use super::supervisor::{self, Attempt, DialPhase};
 use super::{Address, Discover, Endpoint, LinkState, Liveness, Supervisor, backoff, liveness};
-use crate::credential::{Credential, Credentials};
+use crate::credential::{Credentials, Held, Keeper, Unheld};
 use crate::env::{Alarm, Env};
 use crate::error::{Cause, Error, Phase};
 use crate::machine::{Machine, Monotonic};
@@ -64,8 +64,10 @@ pub(crate) struct Driver {
     tasks: JoinSet<Step>,
     running: HashMap<Ask, AbortHandle>,
     phases: Phases,
-    credential: Option<Credential>,
-    generation: u64,
+    /// `None` without a source of credentials.
+    keeper: Option<Keeper>,
+    /// What the keeper gave last: what the next dial sends.
+    held: Option<Held>,
     ready: VecDeque<Happening>,
     /// What [`not_before`](Self::not_before) was when a state was told last.
     told_not_before: Option<Monotonic>,
@@ -101,7 +103,7 @@ enum Step {
     Discovered(Result<Vec<String>, Error>),
     Resolved(Endpoint, Result<Vec<Arc<str>>, Arc<str>>),
     Dialed(Attempt, Box<Result<Dialed, DialFailure>>),
-    Credential(Result<Credential, Error>),
+    Credential(Result<Held, Unheld>),
 }
 
 impl Driver {
@@ -110,6 +112,10 @@ impl Driver {
         parts.supervisor.credential_source = parts.credentials.is_some();
         parts.supervisor.schedule =
             if parts.schedule.is_some() { backoff::Schedule::Asked } else { backoff::Schedule::Default };
+        let keeper = parts.credentials.take().map(|source| {
+            // It only asks: refusals are counted by the supervisor, which knows of replicas and rounds (R3).
+            Keeper::bounded(source, parts.env.clone(), parts.supervisor.credential)
+        });
         let now = parts.env.now();
         let (entered, reported) = mpsc::unbounded_channel();
         Self {
@@ -122,8 +128,8 @@ impl Driver {
             tasks: JoinSet::new(),
             running: HashMap::new(),
             phases: Phases { entered, reported },
-            credential: None,
-            generation: 0,
+            keeper,
+            held: None,
             ready: VecDeque::new(),
             told_not_before: None,
         }
@@ -318,17 +324,18 @@ impl Driver {
                     Err(detail) => supervisor::Event::ResolveFailed { endpoint, detail },
                 }
             }
-            Step::Credential(Ok(credential)) => {
+            Step::Credential(Ok(held)) => {
                 self.running.remove(&Ask::Credential);
-                if self.credential.as_ref().is_none_or(|old| !old.is(&credential)) {
-                    self.generation += 1;
-                    self.credential = Some(credential);
-                }
-                supervisor::Event::Credential(Ok(Generation::new(self.generation)))
+                let generation = held.generation;
+                self.held = Some(held);
+                supervisor::Event::Credential(Ok(generation))
             }
-            Step::Credential(Err(e)) => {
+            Step::Credential(Err(unheld)) => {
                 self.running.remove(&Ask::Credential);
-                supervisor::Event::Credential(Err(e.to_string().into()))
+                supervisor::Event::Credential(Err(match unheld {
+                    Unheld::Denied => Cause::Unauthorized,
+                    Unheld::Unavailable(cause) => cause,
+                }))
             }
             Step::Dialed(attempt, dialed) => {
                 self.running.remove(&Ask::Dial(attempt));
@@ -394,14 +401,7 @@ impl Driver {
                 supervisor::Action::Resolve(endpoint) => self.resolve(endpoint),
                 supervisor::Action::Dial { attempt, address } => self.dial(attempt, address),
                 supervisor::Action::Abort { attempt } => self.stop_task(&Ask::Dial(attempt)),
-                supervisor::Action::AskCredential => {
-                    if let Some(credentials) = self.parts.credentials.clone() {
-                        self.start_task(
-                            Ask::Credential,
-                            async move { Step::Credential(credentials.credential().await) },
-                        );
-                    }
-                }
+                supervisor::Action::AskCredential { anew } => self.ask_credential(anew),
                 supervisor::Action::AskDelay { outage, failures } => {
                     let delay = self.parts.schedule.as_mut().and_then(|schedule| schedule(outage, failures));
                     self.tell(supervisor::Event::Delay(delay), None);
@@ -410,6 +410,14 @@ impl Driver {
                 supervisor::Action::Publish(state) => self.ready.push_back(Happening::State(state)),
             }
         }
+    }
+
+    fn ask_credential(&mut self, anew: bool) {
+        let Some(keeper) = self.keeper.clone() else { return };
+        if let Some(held) = self.held.as_ref().filter(|_| anew) {
+            keeper.doubt(held.generation);
+        }
+        self.start_task(Ask::Credential, async move { Step::Credential(keeper.held().await) });
     }
 
     fn resolve(&mut self, endpoint: Endpoint) {
@@ -433,7 +441,7 @@ impl Driver {
             Ok((url, tls))
         });
         let network = Arc::clone(&self.parts.network);
-        let credential = self.credential.clone();
+        let credential = self.held.as_ref().and_then(|held| held.credential.clone());
         let phases = self.phases.entered.clone();
         self.start_task(Ask::Dial(attempt), async move {
             let dialed = match prepared {

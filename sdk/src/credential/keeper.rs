@@ -159,6 +159,15 @@ impl Keeper {
         }
     }
 
+    /// Has the source asked whether it has another than that of `generation`, for whoever counts refusals without it.
+    ///
+    /// Nobody gets that one any more before the source has answered.
+    pub(crate) fn doubt(&self, generation: Generation) {
+        let Some(shared) = &self.shared else { return };
+        shared.lock().standing.doubt(&shared.env.now(), generation);
+        shared.tell();
+    }
+
     /// The service refused a request with what [`held`](Self::held) gave.
     ///
     /// A request that began before the last refusal that counts was refused together with it.

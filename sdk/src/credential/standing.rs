@@ -176,6 +176,14 @@ impl Standing {
         }
     }
 
+    /// Somebody who counts for himself was refused with the credential of `generation`. Said again before the source has
+    /// answered, it is the same doubt still.
+    pub(super) fn doubt(&mut self, now: &Now, generation: Generation) {
+        if self.known.last().is_some_and(|known| known.generation == generation) {
+            self.doubted.get_or_insert(now.instant);
+        }
+    }
+
     /// The service refused a request that began at `used` with the credential of `generation`. Returns whether that is the
     /// last it is used.
     pub(super) fn refused(&mut self, now: &Now, generation: Generation, used: Monotonic, scope: Scope) -> bool {

@@ -38,8 +38,8 @@ impl Credential {
         self.known
     }
 
-    /// Whether the source is to be asked before a dial.
-    pub(super) fn is_due(&self) -> bool {
+    /// Whether a dial has to wait for an answer of the source itself.
+    pub(super) fn is_stale(&self) -> bool {
         self.source && self.stale
     }
 

@@ -61,7 +61,7 @@ impl Supervisor {
     /// its user until it is welcomed.
     pub(super) fn recheck(&mut self, now: &Now, actions: &mut Actions<Action>) -> State {
         if self.credential.has_source() {
-            actions.push(Action::AskCredential);
+            actions.push(Action::AskCredential { anew: true });
             State::Denied(Recheck::Asking { bound: now.instant + self.config.credential })
         } else {
             self.credential.reprieve();

@@ -99,7 +99,7 @@ impl Supervisor {
                         Ok(generation) => {
                             self.credential.answered(generation);
                         }
-                        Err(detail) => self.fail_round(&mut race, Cause::CredentialUnavailable { detail }),
+                        Err(cause) => self.fail_round(&mut race, cause),
                     }
                 }
             }
@@ -190,15 +190,15 @@ impl Supervisor {
         }
     }
 
-    /// Every round asks anew where the service is (R8, FC-42).
+    /// Every round asks anew where the service is (R8, FC-42), and for the credential: it may be about to expire (R3).
     fn begin_round(&mut self, now: &Now, race: &mut Race, actions: &mut Actions<Action>) {
         self.round += 1;
         self.loudness = 0;
         race.next = None;
         race.failed = false;
-        if self.credential.is_due() {
+        if self.credential.has_source() {
             race.credential = Some(now.instant + self.config.credential);
-            actions.push(Action::AskCredential);
+            actions.push(Action::AskCredential { anew: self.credential.is_stale() });
         }
         race.discover = Some(now.instant + self.config.discover);
         actions.push(Action::Discover);

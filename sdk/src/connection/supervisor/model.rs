@@ -125,7 +125,7 @@ impl Model {
                     assert_eq!(self.rig.supervisor.link(), None, "no dial beside a link");
                     assert!(!self.asked, "no dial before the credential is known");
                 }
-                Action::AskCredential => self.asked = true,
+                Action::AskCredential { .. } => self.asked = true,
                 Action::Discover | Action::Resolve(_) => {
                     let source = self.rig.supervisor.config.credential_source;
                     assert!(!denied || !source || another, "denied, and no other credential");
@@ -208,7 +208,7 @@ impl Model {
                 retry_after: hint_ms.map(ms),
             },
             Step::Credential(Some(generation)) => Event::Credential(Ok(Generation::new(generation))),
-            Step::Credential(None) => Event::Credential(Err("offline".into())),
+            Step::Credential(None) => Event::Credential(Err(offline())),
             Step::Delay(delay) => Event::Delay(delay.map(ms)),
         };
         self.tell(event);
@@ -238,7 +238,7 @@ proptest! {
         // Whatever is open now is never answered; what is asked from here on is, by a healthy service.
         let mut healthy = single_instance(Duration::ZERO, Duration::ZERO);
         let mut healthy = |time: Duration, action: &Action| match action {
-            Action::AskCredential => Some(Event::Credential(Ok(Generation::new(99)))),
+            Action::AskCredential { .. } => Some(Event::Credential(Ok(Generation::new(99)))),
             other => healthy(time, other),
         };
         if let Some(link) = rig.supervisor.link() {

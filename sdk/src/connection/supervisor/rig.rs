@@ -33,6 +33,11 @@ pub(super) fn unreachable() -> Cause {
     Cause::Unreachable { detail: "refused".into() }
 }
 
+/// Why a source of credentials has none.
+pub(super) fn offline() -> Cause {
+    Cause::CredentialUnavailable { detail: "offline".into() }
+}
+
 pub(super) enum Draws {
     Fixed(u64),
     Seeded(Box<StdRng>),
@@ -264,7 +269,7 @@ pub(super) fn single_instance(back: Duration, spread: Duration) -> impl FnMut(Du
         Action::Dial { attempt, .. } => {
             Some(Event::Failed { attempt: *attempt, cause: unreachable(), retry_after: None })
         }
-        Action::AskCredential => Some(Event::Credential(Ok(Generation::new(1)))),
+        Action::AskCredential { .. } => Some(Event::Credential(Ok(Generation::new(1)))),
         Action::AskDelay { .. } => Some(Event::Delay(None)),
         Action::Abort { .. } | Action::Disconnect { .. } | Action::Publish(_) => None,
     }

@@ -6,8 +6,9 @@ use crate::connection::backoff::{Backoff, Schedule};
 use crate::connection::discover::Endpoint;
 use crate::error::Phase;
 
+/// How often the source itself is asked.
 fn asks(actions: &[Action]) -> usize {
-    actions.iter().filter(|action| **action == Action::AskCredential).count()
+    actions.iter().filter(|action| **action == Action::AskCredential { anew: true }).count()
 }
 
 fn published(actions: &[Action]) -> Option<&LinkState> {
@@ -466,6 +467,14 @@ fn with_credential(rig: &mut Rig) -> Attempt {
     attempt
 }
 
+/// The link drops, nothing was refused, and the round has the credential that is held.
+fn drop_and_dial(rig: &mut Rig, link: Attempt) -> Attempt {
+    let actions = rig.lose(link, None);
+    assert!(actions.contains(&Action::AskCredential { anew: false }) && asks(&actions) == 0, "{actions:?}");
+    rig.tell(Event::Credential(Ok(Generation::new(1))));
+    rig.found(&["a"])
+}
+
 /// The rounds after a refusal: the source answers `generation`, and one dial follows.
 fn redial(rig: &mut Rig, generation: u64) -> Attempt {
     let actions = rig.run_to(SECOND * 10, |action| *action == Action::Discover);
@@ -481,15 +490,36 @@ fn redial(rig: &mut Rig, generation: u64) -> Attempt {
 fn fc51_an_expired_token_is_refreshed_once() {
     let mut rig = Rig::fixed(with_source(), u64::MAX);
     let link = with_credential(&mut rig);
-    assert_eq!(asks(&rig.lose(link, None)), 0, "nothing was refused");
-    let attempt = rig.found(&["a"]);
+    let attempt = drop_and_dial(&mut rig, link);
     rig.tell(Event::Refused { attempt });
     assert_eq!(cause(&rig), Some(Cause::Unauthorized));
     let attempt = redial(&mut rig, 2);
     rig.tell(Event::Welcomed { attempt, welcome: welcome(Duration::ZERO) });
     assert!(rig.supervisor.shown().is_up());
     let done = rig.run_until(rig.time + SECOND * 60);
-    assert!(!done.iter().any(|(_, action)| *action == Action::AskCredential));
+    assert!(!done.iter().any(|(_, action)| matches!(action, Action::AskCredential { .. })));
+}
+
+/// R3: each round has a credential that lasts, before its first dial; one that was renewed meanwhile has its own count.
+#[test]
+fn r3_no_round_dials_with_a_credential_of_before() {
+    let mut rig = Rig::fixed(with_source(), u64::MAX);
+    let link = with_credential(&mut rig);
+    rig.lose(link, Some(1008));
+    assert_eq!(cause(&rig), Some(Cause::Unauthorized), "the first refusal of the first one");
+    let mut attempt = redial(&mut rig, 1);
+    for generation in [2, 3, 4] {
+        rig.fail(attempt);
+        let actions = rig.run_to(SECOND * 10, |action| *action == Action::Discover);
+        assert!(actions.contains(&Action::AskCredential { anew: false }), "{actions:?}");
+        rig.tell(Event::Discovered { endpoints: vec![endpoint()] });
+        let actions = rig.tell(Event::Resolved { endpoint: endpoint(), targets: vec!["a".into()] });
+        assert_eq!(dials(&actions), [], "not before the credential is known");
+        attempt = dials(&rig.tell(Event::Credential(Ok(Generation::new(generation)))))[0];
+        rig.tell(Event::Refused { attempt });
+        assert!(!matches!(rig.supervisor.shown(), LinkState::Denied { .. }), "{generation} was refused once");
+        attempt = redial(&mut rig, generation);
+    }
 }
 
 /// FC-51, R3: no token is used after two refusals; a new one starts its own count.
@@ -497,8 +527,7 @@ fn fc51_an_expired_token_is_refreshed_once() {
 fn fc51_no_token_is_used_after_two_refusals() {
     let mut rig = Rig::fixed(with_source(), 0);
     let link = with_credential(&mut rig);
-    rig.lose(link, None);
-    let attempt = rig.found(&["a"]);
+    let attempt = drop_and_dial(&mut rig, link);
     rig.tell(Event::Refused { attempt });
     let refused_at = rig.time;
     // The new one is refused as well, once.
@@ -514,17 +543,18 @@ fn fc51_no_token_is_used_after_two_refusals() {
     let until = rig.time + SECOND * 3600;
     let mut asked = 0;
     rig.live_until(until, &mut |_, action| match action {
-        Action::AskCredential => {
+        Action::AskCredential { anew: true } => {
             asked += 1;
-            Some(Event::Credential(if asked % 2 == 0 { Ok(Generation::new(2)) } else { Err("offline".into()) }))
+            Some(Event::Credential(if asked % 2 == 0 { Ok(Generation::new(2)) } else { Err(offline()) }))
         }
         other => panic!("{other:?} while denied"),
     });
     assert_eq!(asked, 120, "every 30 s");
     // Another one resumes.
-    rig.run_to(SECOND * 30, |action| *action == Action::AskCredential);
+    rig.run_to(SECOND * 30, |action| *action == Action::AskCredential { anew: true });
     let actions = rig.tell(Event::Credential(Ok(Generation::new(3))));
     assert!(actions.contains(&Action::Discover));
+    rig.tell(Event::Credential(Ok(Generation::new(3))));
     let attempt = rig.found(&["a"]);
     rig.tell(Event::Welcomed { attempt, welcome: welcome(Duration::ZERO) });
     assert!(rig.supervisor.shown().is_up());
@@ -539,8 +569,8 @@ fn r3_an_unreachable_source_is_only_a_failed_round() {
     for _ in 0..20 {
         let actions = rig.run_to(SECOND * 10, |action| *action == Action::Discover);
         assert_eq!(asks(&actions), 1);
-        rig.tell(Event::Credential(Err("offline".into())));
-        assert_eq!(cause(&rig), Some(Cause::CredentialUnavailable { detail: "offline".into() }));
+        rig.tell(Event::Credential(Err(offline())));
+        assert_eq!(cause(&rig), Some(offline()));
     }
     let attempt = redial(&mut rig, 1);
     let actions = rig.tell(Event::Refused { attempt });

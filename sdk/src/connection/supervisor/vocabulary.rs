@@ -99,7 +99,7 @@ pub enum Event {
         retry_after: Option<Duration>,
     },
     /// Answers [`Action::AskCredential`].
-    Credential(Result<Generation, Arc<str>>),
+    Credential(Result<Generation, Cause>),
     /// Answers [`Action::AskDelay`]. `None`: the policy has no delay left, and the default schedule goes on (R8).
     Delay(Option<Duration>),
     /// The caller closes the connection.
@@ -131,8 +131,11 @@ pub enum Action {
         /// Which.
         attempt: Attempt,
     },
-    /// Ask the source of credentials. Answered by `Credential`.
-    AskCredential,
+    /// Ask for the credential to dial with, which may be one that is held, as long as it lasts. Answered by `Credential`.
+    AskCredential {
+        /// Whether the source itself is to be asked: it has given none yet, or the service refused what it gave (R3).
+        anew: bool,
+    },
     /// Ask the caller's policy for a delay (`Schedule::Asked`). Answered by `Delay`.
     AskDelay {
         /// How long the outage is so far.

@@ -115,6 +115,30 @@ fn r3_an_ask_from_before_the_refusal_is_not_the_one_after_it() {
     assert_eq!(it.next(&at(52_000)), Next::Use { generation: TWO, ask: false });
 }
 
+/// R3: whoever counts for himself has the source asked, once for each refusal and not for a credential of before; the
+/// credential itself is not counted.
+#[test]
+fn r3_a_doubt_asks_the_source_and_counts_nothing() {
+    let mut it = held(0, "a", Some(SECOND * 100));
+    for n in 1..10 {
+        let ms = n * 1_000;
+        it.doubt(&at(ms), ONE);
+        assert_eq!(it.next(&at(ms)), Next::Ask);
+        it.asked(&at(ms));
+        it.doubt(&at(ms + 1), ONE);
+        it.answered(&at(ms + 2), print("a"), Some(at(100_000).wall));
+        assert_eq!(it.next(&at(ms + 2)), Next::Use { generation: ONE, ask: false }, "said again, and no other refusal");
+    }
+    assert_eq!(it.next(&at(60_000)), Next::Use { generation: ONE, ask: true });
+    it.asked(&at(60_000));
+    it.doubt(&at(61_000), ONE);
+    it.answered(&at(62_000), print("a"), None);
+    assert_eq!(it.next(&at(62_000)), Next::Ask, "an ask of before the refusal is not the one after it");
+    answer(&mut it, 62_000, "b", None);
+    it.doubt(&at(63_000), ONE);
+    assert_eq!(it.next(&at(63_000)), Next::Use { generation: TWO, ask: false }, "there is another already");
+}
+
 /// R3: an unreachable source is only that, however often it fails, and is not asked more often than a step apart.
 #[test]
 fn r3_an_unreachable_source_denies_nobody() {
