@@ -107,12 +107,13 @@ async fn an_event_stream_gives_way_to_a_websocket() {
         (html(), 3),
         (empty(), 3),
         (Reply::close(), 6), // each is repeated on a fresh connection
+        (Reply::hang(), 3),
     ] {
         let site = Site::new();
         let mut listener = site.sockets.listen(HOST);
         site.ci.replies("/events", [reply.clone()]);
         let _read = site.get().push(Push::events(EVENTS).or(Push::websocket(WS))).observe::<Value>().unwrap();
-        let (mut peer, _) = timeout(5 * SECOND, accepted(&mut listener)).await.unwrap();
+        let (mut peer, _) = timeout(50 * SECOND, accepted(&mut listener)).await.unwrap();
         hold(&mut peer, 60 * SECOND).await;
         assert_eq!(site.ci.asked("/events").len(), asked, "{reply:?}");
     }
@@ -194,6 +195,24 @@ async fn r8_two_streams_ask_a_dead_service_no_more_often_than_one() {
     let [one, two, other] = asked[..] else { panic!("{asked:?}") };
     assert!(one > 200 && two.max(other) < one + one / 5, "{asked:?}");
     assert!(two.min(other) > one / 2, "nor given up: {asked:?}");
+}
+
+/// R5: the stream that is left for the first one is told to be down, though it was up: nothing tells of changes until the
+/// first one is up, or the other again.
+#[tokio::test(start_paused = true)]
+async fn r5_between_two_streams_none_is_up() {
+    let site = Site::new();
+    let mut listener = site.sockets.listen(HOST);
+    let (reply, events) = stream();
+    site.ci.replies("/events", [reply]);
+    let (_, requester, _) = site.get().checked(crate::http::answer::Expected::EventStream).unwrap();
+    let mut push = both().open(&requester, &RUN.parse().unwrap());
+    let first = tokio::join!(push.next(), refused(&mut listener, 404, &[])).0;
+    assert!(matches!(first, Happening::Attached) && push.is_attached());
+    let next = beside(&events, push.next()).await;
+    assert!(matches!(next, Happening::Detached(_)) && !push.is_attached(), "{next:?}");
+    let next = tokio::join!(push.next(), accepted(&mut listener)).0;
+    assert!(matches!(next, Happening::Attached) && push.is_attached(), "{next:?}");
 }
 
 /// Dropping the read ends whichever stream is open.
