@@ -24,7 +24,7 @@ const LOOKED_THROUGH: usize = 4096;
 ///
 /// Where to ask is not simply where the service says to go on. Jenkins counts what it does not send: hidden notes, and
 /// since 2025 a line without an end and whatever is beyond 10,000 lines (jenkinsci/jenkins#26739), and sends CR that it
-/// does not count. So an offset is a [guess](Guesses) until the text that follows it is the one that was delivered.
+/// does not count. So an offset is a guess until the text that follows it is the one that was delivered.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Progressive {
     url: Url,
