@@ -266,8 +266,12 @@ impl Granted {
 
     /// What the head of its answer says, which is all there is of it.
     pub(crate) fn told_and_ended(&self, told: &Told) {
-        if !self.over.swap(true, Ordering::Relaxed) {
-            self.budget.pace.tell([Event::Told(self.ticket, told.clone()), Event::Ended(self.ticket)]);
+        let told = Event::Told(self.ticket, told.clone());
+        if self.over.swap(true, Ordering::Relaxed) {
+            // What is said once more after that still counts.
+            self.budget.pace.tell([told]);
+        } else {
+            self.budget.pace.tell([told, Event::Ended(self.ticket)]);
         }
     }
 

@@ -274,6 +274,35 @@ async fn one_future_after_the_other_keeps_its_place_and_its_grant() {
     assert!(passed(&budgets).abs_diff(MS * 750) < MS * 10, "{:?}", passed(&budgets));
 }
 
+/// R8: who is granted at once takes no seat, overtakes nobody, and gives back what the end of his answer frees.
+#[tokio::test(start_paused = true)]
+async fn r8_a_grant_at_once_is_one_of_the_same_budget() {
+    let budgets = Budgets::new(testing::env(1), Limits { in_flight: 1, spacing: Duration::ZERO, ..Limits::default() });
+    let budget = of(&budgets, "t");
+    let seats = |budget: &Budget| lock(&budget.pace.state).seats.len();
+    let first = budget.clone().want_now().unwrap();
+    assert_eq!(seats(&budget), 0);
+    let mut second = budget.clone().want_now().unwrap_err();
+    let mut third = budget.clone().want_now().unwrap_err();
+    assert_eq!(seats(&budget), 2);
+    assert!(second.next().now_or_never().is_none() && third.next().now_or_never().is_none());
+    // Its answer has no body: the place is free though it is still held.
+    first.told_and_ended(&Told::default());
+    assert!(third.next().now_or_never().is_none(), "the one before it comes first");
+    let second = granted(&mut second).await;
+    drop(first);
+    assert!(third.next().now_or_never().is_none(), "what has ended ends once");
+    drop(second);
+    drop(granted(&mut third).await);
+    drop(third);
+    assert_eq!((seats(&budget), passed(&budgets)), (0, Duration::ZERO));
+    budget.clone().want_now().unwrap().told(&wait(60));
+    assert!(budget.clone().want_now().is_err(), "a hold holds for it, too");
+    assert!(budget.is_at(&Url::parse("http://ci.example:80/other").unwrap()) && budget.is_for(Some(&token("t"))));
+    assert!(!budget.is_at(&Url::parse("http://ci.example:81/").unwrap()) && !budget.is_for(Some(&token("u"))));
+    assert!(!budget.is_at(&Url::parse("https://ci.example:80/").unwrap()) && !budget.is_for(None));
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_credential_is_not_printed() {
     let budgets = budgets();
