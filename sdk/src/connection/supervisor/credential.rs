@@ -5,16 +5,26 @@ use super::vocabulary::Generation;
 /// A credential refused this often, a backoff step apart, is denied.
 const REFUSALS: u8 = 2;
 
+/// Of how many credentials it is remembered how often they were refused: a source that goes back to one that was denied
+/// does not get it sent again.
+const REMEMBERED: usize = 4;
+
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Credential {
     source: bool,
-    known: Option<Generation>,
-    refusals: u8,
+    /// The present one is the last. Without a source it is that nothing is sent.
+    known: Vec<Known>,
     /// The source has not answered since the start or since the last refusal.
     stale: bool,
     /// Dials of rounds up to this one cannot refuse again: they were begun before the last refusal was known, so they
     /// are not a backoff step apart from it.
     counted: Option<u64>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+struct Known {
+    generation: Generation,
+    refusals: u8,
 }
 
 /// What a refusal amounts to.
@@ -30,12 +40,13 @@ pub(super) enum Refusal {
 
 impl Credential {
     pub(super) fn new(source: bool) -> Self {
-        Self { source, known: None, refusals: 0, stale: true, counted: None }
+        let known = if source { Vec::new() } else { vec![Known::default()] };
+        Self { source, known, stale: true, counted: None }
     }
 
-    /// The present one, which a dial sends. `None` without a source, or before its first answer.
-    pub(super) fn known(&self) -> Option<Generation> {
-        self.known
+    /// The present one, which a dial sends. `None` before the first answer of the source.
+    pub(super) fn present(&self) -> Option<Generation> {
+        self.known.last().map(|known| known.generation)
     }
 
     /// Whether a dial has to wait for an answer of the source itself.
@@ -47,35 +58,44 @@ impl Credential {
         self.source
     }
 
-    /// The source has answered. Returns whether the credential is another one; that starts its own count.
+    /// The source has answered; each credential has its own count. Returns whether it may be used: not if it was denied.
     pub(super) fn answered(&mut self, generation: Generation) -> bool {
         self.stale = false;
-        let another = self.known != Some(generation);
-        if another {
-            self.known = Some(generation);
-            self.refusals = 0;
+        let known = match self.known.iter().position(|known| known.generation == generation) {
+            Some(at) => self.known.remove(at),
+            None => Known { generation, refusals: 0 },
+        };
+        let usable = known.refusals < REFUSALS;
+        if self.known.len() == REMEMBERED {
+            self.known.remove(0);
         }
-        another
+        self.known.push(known);
+        usable
     }
 
     /// The service refused `used`, which a dial of round `round` sent; the present round is `present`.
     pub(super) fn refused(&mut self, used: Option<Generation>, round: u64, present: u64) -> Refusal {
-        if used != self.known || self.counted.is_some_and(|counted| round <= counted) {
+        let counts = self.counted.is_none_or(|counted| counted < round);
+        let Some(known) = self.known.last_mut().filter(|known| counts && used == Some(known.generation)) else {
             return Refusal::Uncounted;
-        }
+        };
         self.counted = Some(present);
         self.stale = true;
-        self.refusals = (self.refusals + 1).min(REFUSALS);
-        if self.refusals < REFUSALS { Refusal::First } else { Refusal::Denied }
+        known.refusals = (known.refusals + 1).min(REFUSALS);
+        if known.refusals < REFUSALS { Refusal::First } else { Refusal::Denied }
     }
 
     /// A link with it has proven healthy: an old refusal says nothing any more.
     pub(super) fn proven(&mut self) {
-        self.refusals = 0;
+        if let Some(known) = self.known.last_mut() {
+            known.refusals = 0;
+        }
     }
 
     /// Without a source there is no token to spare: one more dial may find a service that has changed its mind.
     pub(super) fn reprieve(&mut self) {
-        self.refusals = self.refusals.min(REFUSALS - 1);
+        if let Some(known) = self.known.last_mut() {
+            known.refusals = known.refusals.min(REFUSALS - 1);
+        }
     }
 }

@@ -97,7 +97,9 @@ impl Supervisor {
                 if race.credential.take().is_some() {
                     match answer {
                         Ok(generation) => {
-                            self.credential.answered(generation);
+                            if !self.credential.answered(generation) {
+                                return self.deny(now, &race, actions);
+                            }
                         }
                         Err(cause) => self.fail_round(&mut race, cause),
                     }
@@ -159,7 +161,7 @@ impl Supervisor {
                 address: address.clone(),
                 phase: DialPhase::Connect,
                 bound: now.instant + self.config.connect,
-                generation: self.credential.known(),
+                generation: self.credential.present(),
                 round: self.round,
             };
             race.flights.insert(attempt, flight);

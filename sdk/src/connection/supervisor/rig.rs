@@ -207,10 +207,18 @@ impl Rig {
 
     /// Answers discovery and the resolver: the first dial.
     pub(super) fn found(&mut self, targets: &[&str]) -> Attempt {
+        *dials(&self.resolved(targets)).first().expect("a dial")
+    }
+
+    /// As `found`, while the credential is awaited: no dial yet.
+    pub(super) fn found_later(&mut self, targets: &[&str]) {
+        assert_eq!(dials(&self.resolved(targets)), [], "not before the credential is known");
+    }
+
+    fn resolved(&mut self, targets: &[&str]) -> Vec<Action> {
         self.tell(Event::Discovered { endpoints: vec![endpoint()] });
         let targets = targets.iter().map(|target| Arc::from(*target)).collect();
-        let actions = self.tell(Event::Resolved { endpoint: endpoint(), targets });
-        *dials(&actions).first().expect("a dial")
+        self.tell(Event::Resolved { endpoint: endpoint(), targets })
     }
 
     /// A link, just welcomed.

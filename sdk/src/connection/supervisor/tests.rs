@@ -479,9 +479,7 @@ fn drop_and_dial(rig: &mut Rig, link: Attempt) -> Attempt {
 fn redial(rig: &mut Rig, generation: u64) -> Attempt {
     let actions = rig.run_to(SECOND * 10, |action| *action == Action::Discover);
     assert_eq!(asks(&actions), 1, "asked once after a refusal, before the next dial");
-    rig.tell(Event::Discovered { endpoints: vec![endpoint()] });
-    let actions = rig.tell(Event::Resolved { endpoint: endpoint(), targets: vec!["a".into()] });
-    assert_eq!(dials(&actions), [], "not before the credential is known");
+    rig.found_later(&["a"]);
     dials(&rig.tell(Event::Credential(Ok(Generation::new(generation)))))[0]
 }
 
@@ -512,9 +510,7 @@ fn r3_no_round_dials_with_a_credential_of_before() {
         rig.fail(attempt);
         let actions = rig.run_to(SECOND * 10, |action| *action == Action::Discover);
         assert!(actions.contains(&Action::AskCredential { anew: false }), "{actions:?}");
-        rig.tell(Event::Discovered { endpoints: vec![endpoint()] });
-        let actions = rig.tell(Event::Resolved { endpoint: endpoint(), targets: vec!["a".into()] });
-        assert_eq!(dials(&actions), [], "not before the credential is known");
+        rig.found_later(&["a"]);
         attempt = dials(&rig.tell(Event::Credential(Ok(Generation::new(generation)))))[0];
         rig.tell(Event::Refused { attempt });
         assert!(!matches!(rig.supervisor.shown(), LinkState::Denied { .. }), "{generation} was refused once");
@@ -558,6 +554,36 @@ fn fc51_no_token_is_used_after_two_refusals() {
     let attempt = rig.found(&["a"]);
     rig.tell(Event::Welcomed { attempt, welcome: welcome(Duration::ZERO) });
     assert!(rig.supervisor.shown().is_up());
+}
+
+/// FC-51: no token is used after two refusals, also where the source goes back to it.
+#[test]
+fn fc51_a_source_that_goes_back_to_a_denied_token_does_not_get_it_sent() {
+    let mut rig = Rig::fixed(with_source(), u64::MAX);
+    let link = with_credential(&mut rig);
+    let attempt = drop_and_dial(&mut rig, link);
+    rig.tell(Event::Refused { attempt });
+    let attempt = redial(&mut rig, 1);
+    rig.tell(Event::Refused { attempt });
+    let answer = |rig: &mut Rig, generation| rig.tell(Event::Credential(Ok(Generation::new(generation))));
+    rig.run_to(SECOND * 30, |action| *action == Action::AskCredential { anew: true });
+    answer(&mut rig, 2);
+    answer(&mut rig, 2);
+    let attempt = rig.found(&["a"]);
+    rig.tell(Event::Refused { attempt });
+    let actions = rig.run_to(SECOND * 10, |action| *action == Action::Discover);
+    assert_eq!(asks(&actions), 1);
+    rig.found_later(&["a"]);
+    let actions = answer(&mut rig, 1);
+    assert!(dials(&actions).is_empty() && matches!(published(&actions), Some(LinkState::Denied { .. })), "{actions:?}");
+    rig.run_to(SECOND * 30, |action| *action == Action::AskCredential { anew: true });
+    assert_eq!(answer(&mut rig, 1), [], "denied it stays");
+    rig.run_to(SECOND * 30, |action| *action == Action::AskCredential { anew: true });
+    assert!(answer(&mut rig, 2).contains(&Action::Discover), "that one was refused once");
+    answer(&mut rig, 2);
+    let attempt = rig.found(&["a"]);
+    let actions = rig.tell(Event::Refused { attempt });
+    assert!(matches!(published(&actions), Some(LinkState::Denied { .. })), "and now twice");
 }
 
 /// R3: an unreachable source is only stale, however often and however it fails.
