@@ -188,7 +188,8 @@ impl fmt::Debug for Credential {
     }
 }
 
-/// A source of credentials: asked at the start, before one expires, and after each refusal, with a bound of 5 s (R3).
+/// A source of credentials: asked at the start, before one expires, and after each refusal (R3), with a bound that is 5 s by
+/// default (R7).
 ///
 /// A [`Credential`] is its own source; [`variable()`], [`file()`] and [`command()`] are others, and so is a closure that
 /// returns a future of a credential. An error means that the source cannot be reached now: reads are stale meanwhile,

@@ -64,8 +64,7 @@ pub(crate) struct Driver {
     tasks: JoinSet<Step>,
     running: HashMap<Ask, AbortHandle>,
     phases: Phases,
-    /// `None` without a source of credentials.
-    keeper: Option<Keeper>,
+    keeper: Keeper,
     /// What the keeper gave last: what the next dial sends.
     held: Option<Held>,
     ready: VecDeque<Happening>,
@@ -112,10 +111,11 @@ impl Driver {
         parts.supervisor.credential_source = parts.credentials.is_some();
         parts.supervisor.schedule =
             if parts.schedule.is_some() { backoff::Schedule::Asked } else { backoff::Schedule::Default };
-        let keeper = parts.credentials.take().map(|source| {
-            // It only asks: refusals are counted by the supervisor, which knows of replicas and rounds (R3).
-            Keeper::bounded(source, parts.env.clone(), parts.supervisor.credential)
-        });
+        // It only asks: refusals are counted by the supervisor, which knows of replicas and rounds (R3).
+        let keeper = match parts.credentials.take() {
+            Some(source) => Keeper::new(source, parts.env.clone(), parts.supervisor.credential),
+            None => Keeper::none(parts.env.clone()),
+        };
         let now = parts.env.now();
         let (entered, reported) = mpsc::unbounded_channel();
         Self {
@@ -413,7 +413,7 @@ impl Driver {
     }
 
     fn ask_credential(&mut self, anew: bool) {
-        let Some(keeper) = self.keeper.clone() else { return };
+        let keeper = self.keeper.clone();
         if let Some(held) = self.held.as_ref().filter(|_| anew) {
             keeper.doubt(held.generation);
         }

@@ -17,13 +17,9 @@ use crate::error::{Cause, Phase};
 use crate::generation::Generation;
 use crate::machine::Monotonic;
 
-/// The bound on an answer of the source (R7), as long as nobody sets another one.
-#[cfg(test)]
-const BOUND: Duration = Duration::from_secs(5);
-
-/// Holds the credential of one source for one origin. Cloning is cheap and shares it.
+/// Holds the credential of one source for one service. Cloning is cheap and shares it.
 ///
-/// One for each origin: what one service refuses says nothing about another.
+/// One for each origin that is read, and for each client: what one service refuses says nothing about another.
 #[derive(Clone)]
 pub(crate) struct Keeper {
     env: Env,
@@ -101,13 +97,8 @@ enum Step {
 }
 
 impl Keeper {
-    #[cfg(test)]
-    pub(crate) fn new(source: Arc<dyn Credentials>, env: Env) -> Self {
-        Self::bounded(source, env, BOUND)
-    }
-
     /// Keeps what `source` gives; each answer of it is waited for at most `bound`. Nothing is asked before somebody needs it.
-    pub(crate) fn bounded(source: Arc<dyn Credentials>, env: Env, bound: Duration) -> Self {
+    pub(crate) fn new(source: Arc<dyn Credentials>, env: Env, bound: Duration) -> Self {
         let state = Mutex::default();
         let shared = Shared { env: env.clone(), source, bound, state, happened: watch::Sender::new(0) };
         Self { env, shared: Some(Arc::new(shared)) }

@@ -27,7 +27,7 @@ struct Kept {
 impl Keepers {
     /// The keeper of `source` for `origin`: what one service refuses says nothing about another.
     pub(super) fn of(&self, origin: Origin, source: &Arc<dyn Credentials>, env: &Env, bound: Duration) -> Keeper {
-        let new = || Keeper::bounded(Arc::clone(source), env.clone(), bound);
+        let new = || Keeper::new(Arc::clone(source), env.clone(), bound);
         let Some(identity) = source.identity() else { return new() };
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let key = (origin, identity);

@@ -98,7 +98,7 @@ pub enum Event {
         /// How long the service asked to wait, from now.
         retry_after: Option<Duration>,
     },
-    /// Answers [`Action::AskCredential`].
+    /// Answers [`Action::AskCredential`]: which one the next dials send, or why there is none.
     Credential(Result<Generation, Cause>),
     /// Answers [`Action::AskDelay`]. `None`: the policy has no delay left, and the default schedule goes on (R8).
     Delay(Option<Duration>),

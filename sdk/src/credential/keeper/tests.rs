@@ -13,6 +13,7 @@ use crate::machine::Wall;
 use crate::testing::{SimulatedClock, env};
 
 const SECOND: Duration = Duration::from_secs(1);
+const BOUND: Duration = Duration::from_secs(5);
 
 /// A source in a test's hands.
 #[derive(Clone, Default)]
@@ -73,7 +74,7 @@ impl Vault {
     }
 
     fn keeper(&self) -> Keeper {
-        Keeper::new(Arc::new(self.clone()), env(1))
+        Keeper::new(Arc::new(self.clone()), env(1), BOUND)
     }
 }
 
@@ -109,7 +110,7 @@ fn sealed() -> Result<Held, Unheld> {
 }
 
 fn stalled() -> Result<Held, Unheld> {
-    Err(Unheld::Unavailable(Cause::Stalled { phase: Phase::Credential, bound: Duration::from_secs(5) }))
+    Err(Unheld::Unavailable(Cause::Stalled { phase: Phase::Credential, bound: BOUND }))
 }
 
 impl PartialEq for Held {
@@ -276,7 +277,7 @@ async fn r3_a_credential_that_works_in_between_is_not_denied() {
 /// R3: a credential without a source behind it is treated alike: asking for it gives it again.
 #[tokio::test(start_paused = true)]
 async fn r3_a_fixed_credential_is_denied_at_its_second_refusal() {
-    let keeper = Keeper::new(Arc::new(Credential::bearer("fixed").unwrap()), env(1));
+    let keeper = Keeper::new(Arc::new(Credential::bearer("fixed").unwrap()), env(1), BOUND);
     let service = Service::default();
     assert_eq!(request(&keeper, &service).await, Ok(false));
     assert_eq!(request(&keeper, &service).await, Ok(false));
@@ -470,7 +471,7 @@ async fn r7_a_token_that_expired_in_a_sleep_is_renewed() {
     let clock = SimulatedClock::new();
     let vault = Vault::default();
     *vault.0.lasts.lock().unwrap() = Some(SECOND * 600);
-    let keeper = Keeper::new(Arc::new(vault.clone()), Env::new(clock.clone(), 1));
+    let keeper = Keeper::new(Arc::new(vault.clone()), Env::new(clock.clone(), 1), BOUND);
     assert_eq!(used(&keeper).await, "one");
     vault.token("two");
     sleep(SECOND).await;

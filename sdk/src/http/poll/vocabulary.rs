@@ -86,7 +86,8 @@ impl Pace {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Bounds {
-    /// The credential. Default 5 s.
+    /// The credential. Default 5 s. Reads of one agent and origin that share a source share its answers, too, and the bound of
+    /// the first of them is that of all.
     pub credential: Duration,
     /// The name. Default 5 s.
     pub resolve: Duration,
