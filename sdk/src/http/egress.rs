@@ -56,7 +56,7 @@ impl Egress {
         let secure = url.scheme() == "wss";
         let tls = if secure || proxy.as_ref().is_some_and(Proxy::is_secure) {
             // Files may be slow, on a network: that is bounded as the session is.
-            let tls = self.tls.current(true, || begins(Phase::Tls)).await;
+            let tls = self.tls.newest(|| begins(Phase::Tls)).await;
             Some(tls.map_err(|failure| NoUpgrade::Broken(failure.cause()))?)
         } else {
             None
@@ -75,7 +75,8 @@ impl Egress {
             }
             None => (io, address),
         };
-        upgrade(io, tls.filter(|_| secure), url, &place, request, begins).await
+        let host = url.host_str().unwrap_or_default();
+        upgrade(io, tls.filter(|_| secure), host, &place, request, begins).await
     }
 
     /// The proxy before `url`, as for a request there: `ws` counts as `http`, `wss` as `https` (RFC 6455, 4.1).

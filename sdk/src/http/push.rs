@@ -47,6 +47,9 @@ use super::requester::Requester;
 use crate::connection::Backoff;
 use crate::error::{Cause, Error};
 
+/// The longest time that a service's hint is kept to: a mistyped one must not silence a stream for good.
+const LONGEST: Duration = Duration::from_secs(24 * 3600);
+
 /// A stream of a service that says when something changes, with others of the same behind it.
 #[derive(Clone, Debug)]
 pub struct Push {
@@ -93,10 +96,7 @@ impl Push {
 
     /// Whether each can be opened.
     pub(super) fn check(&self) -> Result<(), Error> {
-        self.kinds.iter().try_for_each(|kind| match kind {
-            Kind::Events(events) => events.address().map(drop),
-            Kind::WebSocket(websocket) => websocket.check(),
-        })
+        self.kinds.iter().try_for_each(Kind::check)
     }
 
     /// Whether another one would tell of the same.
@@ -112,6 +112,13 @@ impl Push {
 }
 
 impl Kind {
+    fn check(&self) -> Result<(), Error> {
+        match self {
+            Self::Events(events) => events.address().map(drop),
+            Self::WebSocket(websocket) => websocket.check(),
+        }
+    }
+
     fn is(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Events(one), Self::Events(other)) => one.is(other),

@@ -138,9 +138,17 @@ impl<T: Clone + Send + 'static> Remade<T> {
         Self { trust, make: Arc::new(make), held: Mutex::new(Held { checked: None, made: None }) }
     }
 
-    /// It, as the files say now, or said a moment ago; without `newest`, as they ever said. Before files are read,
-    /// `reads` is called.
-    pub(super) async fn current(&self, newest: bool, reads: impl FnOnce()) -> Result<T, Failure> {
+    /// By what the files say now, or said a moment ago. Before they are read, `reads` is called.
+    pub(super) async fn newest(&self, reads: impl FnOnce()) -> Result<T, Failure> {
+        self.read(true, reads).await
+    }
+
+    /// By what the files have said at any time.
+    pub(super) async fn any(&self, reads: impl FnOnce()) -> Result<T, Failure> {
+        self.read(false, reads).await
+    }
+
+    async fn read(&self, newest: bool, reads: impl FnOnce()) -> Result<T, Failure> {
         let mut held = self.held.lock().await;
         #[expect(clippy::disallowed_methods, reason = "how often a file is read decides on no read of a service")]
         let now = Instant::now();

@@ -54,7 +54,8 @@ pub(crate) async fn dial(
     begins(Phase::Connect);
     let io = network.connect(Arc::clone(&address)).await;
     let io = io.map_err(|e| DialFailure::of(Cause::Unreachable { detail: format!("{address}: {e}").into() }))?;
-    let upgraded = upgrade(io, tls, &url, &address, request, &mut begins).await;
+    let host = url.host_str().unwrap_or_default();
+    let upgraded = upgrade(io, tls, host, &address, request, &mut begins).await;
     let Upgraded { mut socket, headers } = upgraded.map_err(|failure| match failure {
         NoUpgrade::Unreachable(cause) | NoUpgrade::Broken(cause) => DialFailure::of(cause),
         NoUpgrade::Answered(response) => refusal(&response),

@@ -47,9 +47,9 @@ impl Tls {
         Self { config: Arc::new(config) }
     }
 
-    /// A session with `host`, over `io`.
+    /// A session with `host`, over `io`; an IPv6 address with brackets or without.
     pub(crate) async fn connect(&self, host: &str, io: Box<dyn Io>) -> std::io::Result<TlsStream<Box<dyn Io>>> {
-        let name = ServerName::try_from(host.to_owned()).map_err(std::io::Error::other)?;
+        let name = ServerName::try_from(host.trim_matches(['[', ']']).to_owned()).map_err(std::io::Error::other)?;
         TlsConnector::from(Arc::clone(&self.config)).connect(name, io).await
     }
 }

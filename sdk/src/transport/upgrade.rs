@@ -3,7 +3,6 @@
 
 use ::http::{HeaderMap, Response};
 use tokio_tungstenite::tungstenite::handshake::client::Request;
-use url::Url;
 
 use super::handshake::{Unshaken, shake};
 use super::meter::Metered;
@@ -30,12 +29,12 @@ pub(crate) enum NoUpgrade {
     Broken(Cause),
 }
 
-/// Opens the WebSocket of `url` over `io`, a connection to `place`, by sending `request`. Unbounded in time: the caller
-/// aborts it.
+/// Opens a WebSocket over `io`, a connection to `place`, by sending `request`; with TLS, in a session with `host`. Unbounded
+/// in time: the caller aborts it.
 pub(crate) async fn upgrade(
     mut io: Box<dyn Io>,
     tls: Option<Tls>,
-    url: &Url,
+    host: &str,
     place: &str,
     request: Request,
     mut begins: impl FnMut(Phase),
@@ -43,7 +42,6 @@ pub(crate) async fn upgrade(
     let failed = |e: &dyn std::fmt::Display| Cause::Unreachable { detail: format!("{place}: {e}").into() };
     if let Some(tls) = tls {
         begins(Phase::Tls);
-        let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
         let stream = tls.connect(host, io).await.map_err(|e| NoUpgrade::Unreachable(failed(&e)))?;
         io = Box::new(stream);
     }

@@ -134,6 +134,30 @@ impl Network for Four {
     }
 }
 
+/// An address of IPv6 stands in brackets in a URL, and without them everywhere else.
+#[tokio::test]
+async fn an_ipv6_address_is_a_name_of_its_own() {
+    let authority = Authority::new();
+    let service = secure(&authority, None).await;
+    let proxies = Proxies::None;
+    let egress = Egress::new(Arc::new(To(service.address)), &proxies, trusting(&authority.pem)).unwrap();
+    opened(&egress, "wss://[::1]:7/ws").await.0.unwrap();
+}
+
+/// Leads `::1` to another address.
+struct To(std::net::SocketAddr);
+
+impl Network for To {
+    fn resolve(&self, host: Arc<str>, port: u16) -> BoxFuture<'static, std::io::Result<Vec<Arc<str>>>> {
+        assert_eq!((&*host, port), ("::1", 7));
+        Box::pin(std::future::ready(Ok(vec![self.0.to_string().into()])))
+    }
+
+    fn connect(&self, address: Arc<str>) -> BoxFuture<'static, std::io::Result<Box<dyn crate::transport::Io>>> {
+        Tcp::default().connect(address)
+    }
+}
+
 /// A tunnel that fails says where and why, in the phase of the connection, and nothing that is secret.
 #[tokio::test]
 async fn a_tunnel_that_fails_says_what_failed() {

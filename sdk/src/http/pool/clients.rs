@@ -70,7 +70,8 @@ impl Kept {
             Self::Fixed(clients) => clients.clone(),
             Self::Files(remade) => {
                 // Files may be slow, on a network: that is bounded as the TLS session is.
-                let clients = remade.current(secure, || journey.begins(Phase::Tls)).await?;
+                let reads = || journey.begins(Phase::Tls);
+                let clients = if secure { remade.newest(reads).await? } else { remade.any(reads).await? };
                 journey.begins(Phase::FirstByte);
                 clients
             }

@@ -19,11 +19,9 @@ mod tests;
 
 use std::time::Duration;
 
+use super::LONGEST;
 use crate::connection::Backoff;
 use crate::machine::{Actions, Machine, Monotonic, Now};
-
-/// The longest time that a service's hint is kept to: a mistyped one must not silence a stream for good.
-const LONGEST: Duration = Duration::from_secs(24 * 3600);
 
 /// What a choice is held to. [`Default`] has the documented bounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

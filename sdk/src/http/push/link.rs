@@ -9,6 +9,9 @@
 //! | confirming, where the service says so | 5 s, and the link's pings | `Confirmed`: up |
 //! | up | pings, writes, the look for sleep | its end, or none of a peer that is gone (FC-26): waiting |
 //! | waiting | the next round | that is due: wanting |
+//!
+//! What matters to the [choice](super::choice) among several streams is told once: `Proven` by a link that is healthy,
+//! `Missed` by an attempt, or a link that was not, that came to nothing for another reason than its credential or the rate.
 
 #[cfg(test)]
 mod tests;
@@ -17,6 +20,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::LONGEST;
 use crate::connection::Backoff;
 use crate::connection::close::CloseMeaning;
 use crate::connection::liveness::{self, Liveness};
@@ -31,9 +35,6 @@ const REFUSED: Duration = Duration::from_secs(1);
 
 /// How long to keep away after a close with 1013 that states no time.
 const TRY_AGAIN_LATER: Duration = crate::transport::TRY_AGAIN_LATER;
-
-/// The longest time that a service's hint is kept to: a mistyped one must not silence a stream for good.
-const LONGEST: Duration = Duration::from_secs(24 * 3600);
 
 /// What a link is held to. [`Default`] has the documented bounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -213,10 +213,10 @@ impl Authority {
         Issued { chain: certificate.pem(), key: key.serialize_pem() }
     }
 
-    /// Accepts TLS as `localhost`, speaks `protocols`, and wants a certificate of `clients` if that is given.
+    /// Accepts TLS as `localhost` and as `::1`, speaks `protocols`, and wants a certificate of `clients` if that is given.
     pub(in crate::http) fn acceptor(&self, protocols: &[&str], clients: Option<&Self>) -> TlsAcceptor {
         let key = KeyPair::generate().unwrap();
-        let params = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
+        let params = CertificateParams::new(vec!["localhost".to_owned(), "::1".to_owned()]).unwrap();
         let certificate = params.signed_by(&key, &self.issuer).unwrap();
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let builder =
