@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use outlast::Credential;
 use outlast::http::Agent;
-use outlast::http::feed::{self, LogKind};
+use outlast::http::feed::LogKind;
 use outlast::http::push::Push;
 use serde::Deserialize;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -66,7 +66,7 @@ async fn talk() {
         get("/run").push(events).observe::<Run>().unwrap(),
         proxied.get("http://ci.example/run").push(tunnel).observe::<Run>().unwrap(),
     ];
-    let mut log = get("/moved").log(LogKind::Whole, feed::Settings::default()).unwrap();
+    let mut log = get("/moved").log(LogKind::Whole).unwrap();
     for read in &reads {
         read.until(|_| true).await.unwrap();
     }

@@ -45,6 +45,30 @@ impl Default for Backoff {
 }
 
 impl Backoff {
+    /// With so much as the least ceiling. Default 20 ms.
+    #[must_use]
+    pub const fn with_floor(self, floor: Duration) -> Self {
+        Self { floor, ..self }
+    }
+
+    /// With so much as the least cap. Default 500 ms.
+    #[must_use]
+    pub const fn with_least_cap(self, least_cap: Duration) -> Self {
+        Self { least_cap, ..self }
+    }
+
+    /// With so much as the greatest cap. Default 5 s.
+    #[must_use]
+    pub const fn with_most_cap(self, most_cap: Duration) -> Self {
+        Self { most_cap, ..self }
+    }
+
+    /// With the outage divided by this as the cap. Default 20. Zero is taken for one.
+    #[must_use]
+    pub const fn with_fraction(self, fraction: u32) -> Self {
+        Self { fraction, ..self }
+    }
+
     /// The cap of the ceiling for an outage of that length.
     pub fn cap(&self, outage: Duration) -> Duration {
         (outage / self.fraction.max(1)).min(self.most_cap).max(self.least_cap)
@@ -58,5 +82,17 @@ impl Backoff {
     /// A delay: uniform in `[0, ceiling]`.
     pub fn delay(&self, now: &Now, outage: Duration, spread: Duration) -> Duration {
         now.jitter(self.ceiling(outage, spread))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_is_set_by_its_name() {
+        let n = Duration::from_secs;
+        let backoff = Backoff::default().with_floor(n(1)).with_least_cap(n(2)).with_most_cap(n(3)).with_fraction(4);
+        assert_eq!(backoff, Backoff { floor: n(1), least_cap: n(2), most_cap: n(3), fraction: 4 });
     }
 }

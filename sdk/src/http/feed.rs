@@ -24,7 +24,7 @@ mod stretch;
 #[cfg(test)]
 mod tests;
 
-pub use events::{EventReader, EventStream};
+pub use events::EventReader;
 pub use fetch::{FeedAsk, Fetch, FetchError, Fetched};
 pub use follower::{Action, Event, Follower};
 pub use handle::{Feed, Finisher};
@@ -33,6 +33,6 @@ pub use kind::{LinePages, LinesAbout, LogKind, Marked, OffsetParameter, Offsets,
 pub use pages::{Lines, Tokens};
 pub use progressive::Progressive;
 pub use reader::{Ask, Growth, Head, Out, Reached, Reader, Then, Trouble};
-pub use settings::{Settings, Sizes};
+pub use settings::{Replay, Settings, Sizes};
 pub use stamped::Stamped;
 pub use stretch::Stretch;

@@ -13,7 +13,7 @@ use url::Url;
 use super::agent::Agent;
 use super::answer::{self, Expected};
 use super::decode;
-use super::feed::{self, EventStream, Feed, LogKind};
+use super::feed::{self, Feed, LogKind};
 use super::fetcher::Fetcher;
 use super::fields::is_framing;
 use super::guide::Guide;
@@ -249,38 +249,80 @@ impl Get {
 
     /// Follows the log there: each byte once and in order, or one explicit gap (R6).
     ///
+    /// ```no_run
+    /// # use outlast::http::feed::LogKind;
+    /// # async fn log(url: &str) -> Result<(), Box<dyn std::error::Error>> {
+    /// let mut log = outlast::http::get(url).log(LogKind::jenkins())?;
+    /// while let Some(item) = log.next().await {
+    ///     println!("{item:?}");
+    /// }
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// When the URL, a header or a setting of `kind` is malformed, without an agent outside a tokio runtime, or when no
+    /// TLS can be had.
+    pub fn log(self, kind: LogKind) -> Result<Feed<Bytes>, Error> {
+        self.log_with(kind, feed::Settings::default())
+    }
+
+    /// The same with other settings than the usual ones.
+    ///
     /// Pace, bounds, backoff and when to give up are those of `settings` unless they were set here, one by one or
     /// [all at once](Self::settings). A feed knows no grace, no long poll and no [stream beside it](Self::push): what is set
     /// up here of these says nothing to it.
     ///
     /// # Errors
-    /// When the URL, a header or a setting of `kind` is malformed, without an agent outside a tokio runtime, or when no
-    /// TLS can be had.
-    pub fn log(self, kind: LogKind, settings: feed::Settings) -> Result<Feed<Bytes>, Error> {
+    /// What [`log`](Self::log) says.
+    pub fn log_with(self, kind: LogKind, settings: feed::Settings) -> Result<Feed<Bytes>, Error> {
         let (agent, fetcher, url) = self.fetcher(Expected::Log)?;
         let _runtime = agent.inner().runtime.enter();
         Feed::log(fetcher, url, kind, self.chosen.over_feed(settings), agent.inner().env.clone())
     }
 
-    /// Follows the event stream there, by `Last-Event-ID` where the service replays. `settings` as in [`log`](Self::log).
+    /// Follows the event stream there (WHATWG HTML, 9.2), on from the last id after each reconnect.
+    ///
+    /// Of a service that does not go by that id say so with [`Replay`](feed::Replay):
+    ///
+    /// ```no_run
+    /// # use outlast::http::feed::{Replay, Settings};
+    /// # fn events(url: &str) -> Result<(), outlast::Error> {
+    /// let events = outlast::http::get(url).events()?;
+    /// let others = outlast::http::get(url).events_with(Settings::default().with_replay(Replay::Nothing))?;
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// When the URL or a header is malformed, without an agent outside a tokio runtime, or when no TLS can be had.
-    pub fn events(self, replays: bool, settings: feed::Settings) -> Result<Feed<sse::Event>, Error> {
-        let (agent, fetcher, url) = self.fetcher(Expected::EventStream)?;
-        let stream = EventStream::new(url);
-        let stream = if replays { stream } else { stream.without_replay() };
-        let _runtime = agent.inner().runtime.enter();
-        Ok(Feed::events(fetcher, stream, self.chosen.over_feed(settings), agent.inner().env.clone()))
+    pub fn events(self) -> Result<Feed<sse::Event>, Error> {
+        self.events_with(feed::Settings::default())
     }
 
-    /// Follows what `reader` asks for, for a log or a stream that is like no other. `settings` as in [`log`](Self::log).
+    /// The same with other settings than the usual ones, as in [`log_with`](Self::log_with).
+    ///
+    /// # Errors
+    /// What [`events`](Self::events) says.
+    pub fn events_with(self, settings: feed::Settings) -> Result<Feed<sse::Event>, Error> {
+        let (agent, fetcher, url) = self.fetcher(Expected::EventStream)?;
+        let _runtime = agent.inner().runtime.enter();
+        Ok(Feed::events(fetcher, url, self.chosen.over_feed(settings), agent.inner().env.clone()))
+    }
+
+    /// Follows what `reader` asks for, for a log or a stream that is like no other.
     ///
     /// The reader asks the origin of this URL; what it asks of another one is not sent, since the credential is not for it.
     ///
     /// # Errors
     /// When the URL or a header is malformed, without an agent outside a tokio runtime, or when no TLS can be had.
-    pub fn follow<R: feed::Reader>(self, reader: R, settings: feed::Settings) -> Result<Feed<R::Item>, Error> {
+    pub fn follow<R: feed::Reader>(self, reader: R) -> Result<Feed<R::Item>, Error> {
+        self.follow_with(reader, feed::Settings::default())
+    }
+
+    /// The same with other settings than the usual ones, as in [`log_with`](Self::log_with).
+    ///
+    /// # Errors
+    /// What [`follow`](Self::follow) says.
+    pub fn follow_with<R: feed::Reader>(self, reader: R, settings: feed::Settings) -> Result<Feed<R::Item>, Error> {
         let (agent, fetcher, _) = self.fetcher(Expected::Bytes)?;
         let _runtime = agent.inner().runtime.enter();
         Ok(Feed::start(fetcher, reader, self.chosen.over_feed(settings), agent.inner().env.clone()))

@@ -61,7 +61,9 @@
 //!   service answers at once and with the whole value, also where `validate` would make a long poll.
 
 mod machine;
+mod settings;
 mod vocabulary;
 
 pub use machine::Machine;
-pub use vocabulary::{Action, Answer, Bounds, Event, Generation, Marks, Pace, Settings};
+pub use settings::{Bounds, Pace, Settings};
+pub use vocabulary::{Action, Answer, Event, Generation, Marks};

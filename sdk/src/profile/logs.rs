@@ -84,7 +84,7 @@ impl Profile {
         let is_over = work.marks().terminal;
         let feed = |listed: &Listed| {
             let (url, kind) = log.feed(here, listed)?;
-            let feed = get.to(&url).log(kind, feed::Settings::default())?;
+            let feed = get.to(&url).log(kind)?;
             if is_over {
                 feed.finish();
             }

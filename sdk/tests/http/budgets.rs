@@ -133,7 +133,7 @@ async fn r10_open_feeds_keep_no_status_from_being_read() {
     let (stream, handle) = Reply::stream();
     world.ci.replies("/events", [stream.header("content-type", "text/event-stream")]);
     world.ci.on("/run", |_| run("success"));
-    let events = |n| world.get(&format!("/events?{n}")).events(true, feed::Settings::default()).unwrap();
+    let events = |n| world.get(&format!("/events?{n}")).events().unwrap();
     let _feeds: Vec<_> = (0..64).map(events).collect();
     // All are open, and none for so long that its place is free for its age.
     world.pass(13 * SECOND).await;
@@ -158,9 +158,8 @@ async fn r10_logs_that_nobody_takes_keep_no_status_from_being_read() {
     world.ci.on("/log", |_| Reply::bytes(vec![b'x'; 8 << 20]).header("content-type", "text/plain"));
     world.ci.on("/run", |_| run("success"));
     let log = |n| {
-        let mut settings = feed::Settings::default();
-        settings.buffer = 1;
-        world.get(&format!("/log?{n}")).log(LogKind::Whole, settings).unwrap()
+        let settings = feed::Settings::default().with_buffer(1);
+        world.get(&format!("/log?{n}")).log_with(LogKind::Whole, settings).unwrap()
     };
     let _logs: Vec<_> = (0..64).map(log).collect();
     world.pass(13 * SECOND).await;

@@ -119,10 +119,9 @@ async fn the_largest_durations_end_nothing() {
         let read = get.observe::<Run>().unwrap();
         assert!(world.within(MINUTE, read.until(Run::is_over).within(MAX)).await.is_none(), "{path}");
         assert!(!read.latest().is_ended(), "{path}: {:?}", read.latest());
-        let mut settings = feed::Settings::default();
-        settings.pace = Pace::between(MAX, MAX);
-        (settings.quiet, settings.settle, settings.finish_within, settings.give_up) = (MAX, MAX, MAX, Some(MAX));
-        let mut log = world.get(path).log(LogKind::Whole, settings).unwrap();
+        let settings = feed::Settings::default().with_pace(Pace::between(MAX, MAX)).with_quiet(MAX);
+        let settings = settings.with_settle(MAX).with_finish_within(MAX).with_give_up(MAX);
+        let mut log = world.get(path).log_with(LogKind::Whole, settings).unwrap();
         log.finish();
         let ended = world.within(MINUTE, async { while log.next().await.is_some() {} }).await;
         assert!(ended.is_none(), "{path}: {:?}", log.state().latest());

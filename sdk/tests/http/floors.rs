@@ -3,7 +3,7 @@
 use std::time::{Duration, UNIX_EPOCH};
 
 use outlast::env::WallClock as _;
-use outlast::http::feed::{self, LogKind};
+use outlast::http::feed::LogKind;
 use outlast::http::poll::{Marks, Pace};
 use outlast::http::push::Push;
 use outlast::testing::{Reply, Script};
@@ -95,7 +95,7 @@ async fn r8_a_floor_counts_whatever_becomes_of_a_log() {
         let world = World::new();
         world.ci.replies("/log", [reply.header("retry-after", 60)]);
         world.ci.on("/ends", |_| Reply::close());
-        let _log = world.get("/log").log(LogKind::Whole, feed::Settings::default()).unwrap();
+        let _log = world.get("/log").log(LogKind::Whole).unwrap();
         keeps_to(&world, &world.ci, "/log", MINUTE).await;
     }
 }

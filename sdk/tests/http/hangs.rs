@@ -185,9 +185,8 @@ async fn r7_a_source_of_credentials_that_hangs_is_found() {
 /// R7: each bound can be set.
 #[tokio::test(start_paused = true)]
 async fn r7_the_bounds_that_were_set_are_kept() {
-    let mut bounds = Bounds::default();
-    (bounds.connect, bounds.first_byte, bounds.idle) = (2 * SECOND, 3 * SECOND, 4 * SECOND);
-    (bounds.body, bounds.credential) = (6 * SECOND, 2 * SECOND);
+    let bounds = Bounds::default().with_connect(2 * SECOND).with_first_byte(3 * SECOND).with_idle(4 * SECOND);
+    let bounds = bounds.with_body(6 * SECOND).with_credential(2 * SECOND);
     let world = World::new();
     world.ci.replies("/run", [Reply::hang(), run("success").stalls(1), run("success")]);
     world.net.silence("ci.example");

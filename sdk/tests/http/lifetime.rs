@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use outlast::http::feed::{self, FeedEnd, FeedItem, LogKind};
+use outlast::http::feed::{FeedEnd, FeedItem, LogKind};
 use outlast::http::poll::Pace;
 use outlast::testing::{Net, Reply, SimulatedExchange, env};
 use outlast::{Cause, End, Reading, WaitError};
@@ -162,7 +162,7 @@ fn an_agent_whose_runtime_is_over_leaves_nobody_waiting() {
         closed(running.until(Run::is_over).within(5 * SECOND).await.unwrap_err());
         let late = agent.get(address).observe::<Run>().unwrap();
         closed(late.until(Run::is_over).within(5 * SECOND).await.unwrap_err());
-        let mut log = agent.get(address).log(LogKind::Whole, feed::Settings::default()).unwrap();
+        let mut log = agent.get(address).log(LogKind::Whole).unwrap();
         log.finish();
         let env = env(1);
         tokio::select! {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use outlast::http::feed::{self, Feed, FeedEnd, FeedItem, LogKind, Offsets};
+use outlast::http::feed::{Feed, FeedEnd, FeedItem, LogKind, Offsets};
 use outlast::testing::{Asked, Reply};
 
 use crate::world::{MINUTE, SECOND, World};
@@ -78,7 +78,7 @@ async fn r6_a_log_that_started_anew_with_the_same_lines_is_noticed() {
             }
             ranged(text.as_bytes(), &asked, etag)
         });
-        let mut feed = world.get("/log").log(LogKind::Bytes(Offsets::Range), feed::Settings::default()).unwrap();
+        let mut feed = world.get("/log").log(LogKind::Bytes(Offsets::Range)).unwrap();
         let mut had = Delivered::default();
         had.take(&world, &mut feed, 5 * SECOND).await;
         assert_eq!(had.text(), before);
@@ -105,7 +105,7 @@ async fn fc_21_a_tag_of_a_log_is_not_trusted_over_a_restart() {
         Some("\"1\"") => Reply::status(304),
         _ => Reply::text(*served.lock().unwrap()).header("etag", "\"1\""),
     });
-    let mut feed = world.get("/log").log(LogKind::Whole, feed::Settings::default()).unwrap();
+    let mut feed = world.get("/log").log(LogKind::Whole).unwrap();
     let mut had = Delivered::default();
     had.take(&world, &mut feed, 5 * SECOND).await;
     world.ci.kill();
@@ -133,7 +133,7 @@ async fn r6_a_log_that_unfolds_comes_in_pieces() {
     let twice = gzip(&gzip(&vec![b'x'; SIZE]));
     assert!(twice.len() < 4096, "{}", twice.len());
     world.ci.on("/log", move |_| Reply::bytes(twice.clone()).header("content-encoding", "gzip, gzip"));
-    let mut feed = world.get("/log").log(LogKind::AtEnd, feed::Settings::default()).unwrap();
+    let mut feed = world.get("/log").log(LogKind::AtEnd).unwrap();
     let (mut most, mut total) = (0, 0);
     let all = async {
         while let Some(item) = feed.next().await {
@@ -160,7 +160,7 @@ async fn r6_a_log_whose_connection_is_cut_at_every_byte_is_byte_equal() {
                 let reply = ranged(text.as_bytes(), asked, "\"1\"");
                 if n.fetch_add(1, Ordering::Relaxed).is_multiple_of(2) { reply.cut(cut) } else { reply }
             });
-            let mut feed = world.get("/log").log(kind.clone(), feed::Settings::default()).unwrap();
+            let mut feed = world.get("/log").log(kind.clone()).unwrap();
             feed.finish();
             let mut had = Delivered::default();
             had.take(&world, &mut feed, 5 * MINUTE).await;

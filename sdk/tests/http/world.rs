@@ -61,8 +61,7 @@ impl World {
         let ci = Script::serve(&net, "ci.example");
         let clock = SimulatedClock::new();
         let env = Env::new(clock.clone(), 7);
-        let mut limits = Limits::default();
-        limits.spacing = spacing;
+        let limits = Limits::default().with_spacing(spacing);
         let agent = Agent::builder().exchange(exchange).network(net.clone()).env(env.clone()).limits(limits);
         let agent = agent.build().unwrap();
         Self { net, ci, clock, env, agent }

@@ -172,13 +172,12 @@ async fn fc_14_not_visible_yet() {
 #[tokio::test(start_paused = true)]
 async fn fc_09_the_verdict_is_not_the_logs() {
     for service in services() {
-        let settings = feed::Settings::default;
         // The log is complete while the work goes on, and then fails.
         let rig = Rig::new();
         rig.ci.replies("/log", [Reply::text("all is well\n")]);
         rig.ci.replies(service.path, [Reply::json(&service.running)]);
         let watched = rig.watch(service.profile, service.path);
-        let mut log = rig.get("/log").log(LogKind::AtEnd, settings()).unwrap();
+        let mut log = rig.get("/log").log(LogKind::AtEnd).unwrap();
         let (text, _, end) = all(&mut log).await;
         assert!(text == "all is well\n" && end.is_complete(), "{end}");
         pass(seconds(60)).await;
@@ -192,7 +191,7 @@ async fn fc_09_the_verdict_is_not_the_logs() {
             rig.ci.replies("/log", [refusal]);
             rig.ci.replies(service.path, [Reply::json(&service.running), Reply::json(&service.ok)]);
             let watched = rig.watch(service.profile, service.path);
-            let mut log = rig.get("/log").log(LogKind::Whole, settings()).unwrap();
+            let mut log = rig.get("/log").log(LogKind::Whole).unwrap();
             log.finish_with(&watched.work, |work| work.state.is_terminal());
             watched.ends_once(WorkState::Succeeded).await;
             let (text, _, end) = all(&mut log).await;
@@ -213,7 +212,7 @@ async fn r3_a_credential_that_was_not_sent_is_not_refused() {
         rig.ci.replies("/log", [Reply::status(302).header("location", "http://ci.example:8080/elsewhere")]);
         let token = || Credential::bearer("t").unwrap();
         let watched = Watched::new(service.profile, rig.get(service.path).credential(token()));
-        let log = rig.get("/log").credential(token()).log(LogKind::Whole, feed::Settings::default()).unwrap();
+        let log = rig.get("/log").credential(token()).log(LogKind::Whole).unwrap();
         watched.doubts(|cause| matches!(cause, Cause::Misdirected { .. })).await;
         pass(seconds(120)).await;
         assert!(

@@ -1,6 +1,6 @@
 //! Buildbot: the request decides, over all its builds; JSON that calls itself text; logs by line.
 
-use outlast::http::feed::{self, LogKind};
+use outlast::http::feed::LogKind;
 use outlast::profile::{Profile, WorkState};
 use outlast::testing::{Asked, Reply};
 use serde_json::{Value, json};
@@ -109,7 +109,7 @@ async fn json_that_calls_itself_text() {
     assert_eq!(value["buildrequests"][0]["results"], 0);
 
     serve_log(&rig, |value| Reply::text(value.to_string()), &["one", "two"], true);
-    let mut log = rig.get(CONTENTS).log(LogKind::buildbot(), feed::Settings::default()).unwrap();
+    let mut log = rig.get(CONTENTS).log(LogKind::buildbot()).unwrap();
     let (lines, gaps, end) = all(&mut log).await;
     assert_eq!((&*lines, gaps), ("one\ntwo\n", 0));
     assert!(end.is_complete(), "{end}");
@@ -148,7 +148,7 @@ fn parameter(asked: &Asked, name: &str) -> usize {
 async fn r6_a_log_by_lines() {
     let rig = Rig::new();
     serve_log(&rig, |value| Reply::json(value), &["one"], false);
-    let mut log = rig.get(CONTENTS).log(LogKind::buildbot(), feed::Settings::default()).unwrap();
+    let mut log = rig.get(CONTENTS).log(LogKind::buildbot()).unwrap();
     assert_eq!(item(&mut log).await, "one\n");
     rig.ci.kill();
     pass(seconds(30)).await;
@@ -169,7 +169,7 @@ async fn r6_only_the_lines_of_an_s_log_lose_a_letter() {
     for kind in ["s", "t", "h"] {
         let rig = Rig::new();
         serve_typed(&rig, |value| Reply::json(value), &lines, true, kind);
-        let mut log = rig.get(CONTENTS).log(LogKind::buildbot(), feed::Settings::default()).unwrap();
+        let mut log = rig.get(CONTENTS).log(LogKind::buildbot()).unwrap();
         let (text, gaps, end) = all(&mut log).await;
         assert_eq!((text, gaps), (lines.join("\n") + "\n", 0), "{kind}");
         assert!(end.is_complete(), "{end}");
@@ -179,7 +179,7 @@ async fn r6_only_the_lines_of_an_s_log_lose_a_letter() {
     let rig = Rig::new();
     serve_log(&rig, |value| Reply::json(value), &lines, true);
     rig.ci.replies(ABOUT, [Reply::json(json!({"logs": [{"num_lines": 5, "complete": true}]}))]);
-    let log = rig.get(CONTENTS).log(LogKind::buildbot(), feed::Settings::default()).unwrap();
+    let log = rig.get(CONTENTS).log(LogKind::buildbot()).unwrap();
     pass(seconds(60)).await;
     assert_eq!(rig.ci.asked(CONTENTS).len(), 0);
     drop(log);

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use outlast::http::Get;
-use outlast::http::feed::{self, FeedEnd, FeedItem, LogKind, Offsets, Position, Stretch};
+use outlast::http::feed::{self, FeedEnd, FeedItem, LogKind, Offsets, Position, Replay, Stretch};
 use outlast::http::poll::{Bounds, Pace};
 use outlast::testing::{Asked, Reply};
 use outlast::{Cause, Credential};
@@ -35,7 +35,7 @@ async fn r3_a_login_page_is_no_log() {
     for kind in [LogKind::Whole, LogKind::AtEnd, LogKind::Bytes(Offsets::Range)] {
         let rig = Rig::new();
         rig.ci.replies(LOG, [page(), page(), Reply::text("one\n")]);
-        let mut log = rig.get(LOG).log(kind, settings()).unwrap();
+        let mut log = rig.get(LOG).log(kind).unwrap();
         let state = log.state();
         state.until(|state| is_stale(state, |cause| matches!(cause, Cause::Undecodable { .. }))).await.unwrap();
         assert_eq!(item(&mut log).await, "one\n");
@@ -60,7 +60,7 @@ async fn r3_a_token_is_rotated_and_revoked() {
         let token = if gives_rotated.load(Ordering::Relaxed) { "new" } else { "old" };
         async move { Credential::bearer(token) }
     };
-    let mut log = rig.get(LOG).credential(source).log(LogKind::Whole, settings()).unwrap();
+    let mut log = rig.get(LOG).credential(source).log(LogKind::Whole).unwrap();
     assert_eq!(item(&mut log).await, "one\n");
     rotated.store(true, Ordering::Relaxed);
     pass(seconds(60)).await;
@@ -79,7 +79,7 @@ async fn fc_55_a_log_keeps_to_retry_after() {
     let rig = Rig::new();
     rig.ci.replies(LOG, [Reply::status(429).header("retry-after", 70), Reply::text("one\n")]);
     let start = now();
-    let mut log = rig.get(LOG).log(LogKind::Whole, settings()).unwrap();
+    let mut log = rig.get(LOG).log(LogKind::Whole).unwrap();
     assert_eq!(item(&mut log).await, "one\n");
     assert!(start.elapsed() >= seconds(70), "{:?}", start.elapsed());
 }
@@ -90,7 +90,7 @@ async fn r7_a_log_that_stalls_in_its_middle() {
     let rig = Rig::new();
     let whole = || Reply::text("one\ntwo\n");
     rig.ci.replies(LOG, [Reply::hang(), whole().stalls(5), whole().cut(6), whole()]);
-    let mut log = rig.get(LOG).log(LogKind::AtEnd, settings()).unwrap();
+    let mut log = rig.get(LOG).log(LogKind::AtEnd).unwrap();
     let (text, gaps, end) = all(&mut log).await;
     assert_eq!((&*text, gaps), ("one\ntwo\n", 0));
     assert!(end.is_complete(), "{end}");
@@ -111,7 +111,7 @@ async fn fc_23_a_stream_of_events_is_resumed_by_id() {
         Some("3") => events(),
         Some(other) => panic!("{other}"),
     });
-    let mut feed = rig.get(EVENTS).events(true, settings()).unwrap();
+    let mut feed = rig.get(EVENTS).events().unwrap();
     for data in ["one", "two", "three"] {
         assert_eq!(&*item(&mut feed).await.data, data);
     }
@@ -126,7 +126,7 @@ async fn r6_a_stream_that_repeats_nothing_has_a_gap() {
     let rig = Rig::new();
     let served = |text: &'static str| Reply::chunked([text]).ends().header("content-type", "text/event-stream");
     rig.ci.replies(EVENTS, [served("data: one\n\n"), Reply::status(503), served("data: two\n\n"), events()]);
-    let mut feed = rig.get(EVENTS).events(false, settings()).unwrap();
+    let mut feed = rig.get(EVENTS).events_with(settings().with_replay(Replay::Nothing)).unwrap();
     assert_eq!(&*item(&mut feed).await.data, "one");
     let gap = feed.next().await.unwrap();
     assert!(matches!(gap, FeedItem::Gap { from: None, to: None }), "{gap:?}");
@@ -139,7 +139,7 @@ async fn r7_a_silent_stream_is_asked_for_anew() {
     let rig = Rig::new();
     let (reply, stream) = Reply::stream();
     rig.ci.replies(EVENTS, [reply.header("content-type", "text/event-stream")]);
-    let mut feed = rig.get(EVENTS).events(true, settings()).unwrap();
+    let mut feed = rig.get(EVENTS).events().unwrap();
     stream.send("id: a\ndata: one\n\n");
     assert_eq!(&*item(&mut feed).await.data, "one");
     let first = rig.ci.until(EVENTS, 1).await;
@@ -154,7 +154,7 @@ async fn r3_a_login_page_is_no_stream_of_events() {
     let rig = Rig::new();
     let served = Reply::chunked(["data: one\n\n"]).header("content-type", "text/event-stream");
     rig.ci.replies(EVENTS, [page(), Reply::text("data: no\n\n"), served]);
-    let mut feed = rig.get(EVENTS).events(true, settings()).unwrap();
+    let mut feed = rig.get(EVENTS).events().unwrap();
     assert_eq!(&*item(&mut feed).await.data, "one");
 }
 
@@ -167,7 +167,7 @@ async fn r6_a_log_by_range_that_starts_anew() {
         None => Reply::text("an old log\n"),
         Some(_) => past.clone(),
     });
-    let mut log = rig.get(LOG).log(LogKind::Bytes(Offsets::Range), settings()).unwrap();
+    let mut log = rig.get(LOG).log(LogKind::Bytes(Offsets::Range)).unwrap();
     assert_eq!(item(&mut log).await, "an old log\n");
     rig.ci.until(LOG, 3).await;
     rig.ci.replies(LOG, [Reply::text("new\n")]);
@@ -195,7 +195,7 @@ async fn r6_a_log_by_offsets_that_started_anew_and_has_grown() {
             let reply = Reply::text(&text[start..]).header("x-text-size", text.len());
             if more { reply.header("x-more-data", "true") } else { reply }
         });
-        let mut feed = rig.get(LOG).log(LogKind::jenkins(), settings()).unwrap();
+        let mut feed = rig.get(LOG).log(LogKind::jenkins()).unwrap();
         assert_eq!(item(&mut feed).await, lost);
         rig.ci.kill();
         pass(seconds(20)).await;
@@ -258,7 +258,7 @@ async fn r6_a_log_that_is_encoded_unasked_is_read_whole() {
             let reply = from_byte(&gzip(text.as_bytes()), asked);
             if tells || asked.header("range").is_none() { reply.header("content-encoding", "gzip") } else { reply }
         });
-        let mut feed = rig.get(LOG).log(LogKind::Bytes(Offsets::Range), settings()).unwrap();
+        let mut feed = rig.get(LOG).log(LogKind::Bytes(Offsets::Range)).unwrap();
         assert_eq!(item(&mut feed).await, "one\ntwo\n");
         let mut read = "one\ntwo\n".to_owned();
         for round in 0..5 {
@@ -281,8 +281,7 @@ async fn r6_a_log_that_is_encoded_unasked_is_read_whole() {
 #[tokio::test(start_paused = true)]
 async fn what_is_set_on_the_read_holds_for_its_feed() {
     let every = |n| Pace::every(seconds(n));
-    let mut own = settings();
-    own.pace = every(5);
+    let own = settings().with_pace(every(5));
     type Set = fn(Get) -> Get;
     let cases: [(Set, std::ops::RangeInclusive<usize>); 3] = [
         (|get| get, 10..=14),
@@ -292,7 +291,7 @@ async fn what_is_set_on_the_read_holds_for_its_feed() {
     for (set, expected) in cases {
         let rig = Rig::new();
         rig.ci.replies(LOG, [Reply::text("one\n")]);
-        let mut log = set(rig.get(LOG)).log(LogKind::Whole, own.clone()).unwrap();
+        let mut log = set(rig.get(LOG)).log_with(LogKind::Whole, own.clone()).unwrap();
         assert_eq!(item(&mut log).await, "one\n");
         pass(seconds(60)).await;
         let asked = rig.ci.asked(LOG).len();
@@ -300,10 +299,8 @@ async fn what_is_set_on_the_read_holds_for_its_feed() {
     }
     let rig = Rig::new();
     rig.ci.replies(LOG, [Reply::hang()]);
-    let mut bounds = Bounds::default();
-    bounds.first_byte = seconds(2);
-    let get = rig.get(LOG).bounds(bounds).give_up_after(seconds(20));
-    let (start, mut log) = (now(), get.log(LogKind::Whole, settings()).unwrap());
+    let get = rig.get(LOG).bounds(Bounds::default().with_first_byte(seconds(2))).give_up_after(seconds(20));
+    let (start, mut log) = (now(), get.log(LogKind::Whole).unwrap());
     assert_eq!(all(&mut log).await.2, FeedEnd::Closed);
     assert!((seconds(15)..seconds(30)).contains(&start.elapsed()), "{:?}", start.elapsed());
 }
@@ -315,7 +312,7 @@ async fn r3_a_reader_is_run_at_one_origin() {
     let token = || Credential::bearer("t").unwrap();
     rig.ci.replies(LOG, [Reply::text("one\n")]);
     let whole = |url: &str| Stretch::whole(url.parse().unwrap());
-    let log = rig.get(LOG).credential(token()).follow(whole("http://ci.example/log"), settings());
+    let log = rig.get(LOG).credential(token()).follow(whole("http://ci.example/log"));
     let mut log = log.unwrap();
     assert_eq!(item(&mut log).await, "one\n");
     log.finish();
@@ -324,7 +321,7 @@ async fn r3_a_reader_is_run_at_one_origin() {
 
     let elsewhere = outlast::testing::Script::serve(&rig.net, "elsewhere.example");
     elsewhere.replies(LOG, [Reply::text("one\n")]);
-    let log = rig.get(LOG).credential(token()).follow(whole("http://elsewhere.example/log"), settings()).unwrap();
+    let log = rig.get(LOG).credential(token()).follow(whole("http://elsewhere.example/log")).unwrap();
     pass(seconds(60)).await;
     assert_eq!(elsewhere.total(), 0);
     assert!(is_stale(log.state().latest().last().unwrap(), |cause| matches!(cause, Cause::Undecodable { .. })));

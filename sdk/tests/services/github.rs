@@ -5,7 +5,7 @@ mod logs;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use outlast::http::feed::{self, FeedEnd, LogKind};
+use outlast::http::feed::{FeedEnd, LogKind};
 use outlast::profile::WorkState;
 use outlast::testing::{Reply, Script};
 use outlast::{Cause, Credential, End};
@@ -298,7 +298,7 @@ async fn the_log_of_a_job_comes_at_its_end_from_elsewhere_without_the_token() {
     rig.ci.replies(LOGS, [Reply::status(404)]);
     rig.ci.replies(RUN, [running()]);
     let watched = Watched::new("github-actions", rig.get(PAGE).credential(token("t")));
-    let mut log = rig.get(LOGS).credential(token("t")).log(LogKind::AtEnd, feed::Settings::default()).unwrap();
+    let mut log = rig.get(LOGS).credential(token("t")).log(LogKind::AtEnd).unwrap();
     log.finish_with(&watched.work, |work| work.state.is_terminal());
     pass(seconds(60)).await;
     assert!(rig.ci.asked(LOGS).len() > 5);
@@ -325,7 +325,7 @@ async fn r8_a_log_keeps_to_a_secondary_limit() {
     let rig = Rig::new();
     let limit = Reply::json(json!({"message": "You have exceeded a secondary rate limit."})).with_status(403);
     rig.ci.replies(LOGS, [limit]);
-    let mut log = rig.get(LOGS).credential(token("t")).log(LogKind::AtEnd, feed::Settings::default()).unwrap();
+    let mut log = rig.get(LOGS).credential(token("t")).log(LogKind::AtEnd).unwrap();
     pass(seconds(600)).await;
     let asked = rig.ci.asked(LOGS).len();
     assert!((2..=30).contains(&asked), "{asked} requests in ten minutes");
@@ -340,7 +340,7 @@ async fn a_log_that_is_gone_says_so_and_nothing_else() {
     rig.ci.replies(LOGS, [Reply::status(410)]);
     rig.ci.replies(RUN, [succeeded()]);
     let watched = watch(&rig);
-    let mut log = rig.get(LOGS).log(LogKind::AtEnd, feed::Settings::default()).unwrap();
+    let mut log = rig.get(LOGS).log(LogKind::AtEnd).unwrap();
     let (_, _, end) = all(&mut log).await;
     assert!(matches!(end, FeedEnd::Gone { .. }), "{end}");
     watched.ends_once(WorkState::Succeeded).await;

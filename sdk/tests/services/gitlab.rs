@@ -4,7 +4,7 @@ mod logs;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use outlast::http::feed::{self, LogKind, Offsets};
+use outlast::http::feed::{LogKind, Offsets};
 use outlast::profile::WorkState;
 use outlast::testing::{Reply, Script};
 use outlast::{Cause, Credential};
@@ -96,7 +96,7 @@ async fn the_token_stays_on_its_origin() {
 
     rig.ci.replies(TRACE, [Reply::status(302).header("location", "http://store.example/trace")]);
     store.replies("/trace", [Reply::text("one\n")]);
-    let mut log = rig.get(TRACE).credential(token()).log(LogKind::Whole, feed::Settings::default()).unwrap();
+    let mut log = rig.get(TRACE).credential(token()).log(LogKind::Whole).unwrap();
     assert_eq!(item(&mut log).await, "one\n");
     assert_eq!(rig.ci.until(TRACE, 1).await.header("private-token"), Some("glpat-1"));
     assert_eq!(store.until("/trace", 1).await.header("private-token"), None);
@@ -139,7 +139,7 @@ async fn r6_a_trace_that_comes_whole() {
     );
     rig.ci.replies(PIPELINE, [pipeline(1, "running")]);
     let watched = Watched::new("gitlab", rig.get(PAGE).credential(token()));
-    let mut log = rig.get(TRACE).credential(token()).log(LogKind::Whole, feed::Settings::default()).unwrap();
+    let mut log = rig.get(TRACE).credential(token()).log(LogKind::Whole).unwrap();
     log.finish_with(&watched.work, |work| work.state.is_terminal());
     pass(seconds(120)).await;
     rig.ci.replies(PIPELINE, [pipeline(5, "canceled")]);
@@ -163,7 +163,7 @@ async fn r6_a_trace_by_range() {
         let from: usize = range.trim_start_matches("bytes=").trim_end_matches('-').parse().unwrap();
         Reply::text(&whole[from..]).with_status(206).header("content-range", format!("bytes {from}-9/10"))
     });
-    let mut log = rig.get(TRACE).log(LogKind::Bytes(Offsets::Range), feed::Settings::default()).unwrap();
+    let mut log = rig.get(TRACE).log(LogKind::Bytes(Offsets::Range)).unwrap();
     assert_eq!(item(&mut log).await, "0123");
     assert_eq!(item(&mut log).await, "456789");
     log.finish();
@@ -178,7 +178,7 @@ async fn r6_a_trace_by_range() {
 async fn r6_a_trace_that_starts_anew_is_a_gap() {
     let rig = Rig::new();
     rig.ci.replies(TRACE, [Reply::text("old one\nold two\n"), Reply::text("new\n")]);
-    let mut log = rig.get(TRACE).log(LogKind::Whole, feed::Settings::default()).unwrap();
+    let mut log = rig.get(TRACE).log(LogKind::Whole).unwrap();
     assert_eq!(item(&mut log).await, "old one\nold two\n");
     pass(seconds(30)).await;
     log.finish();

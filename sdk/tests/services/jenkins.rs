@@ -1,6 +1,6 @@
 //! Jenkins: queue items, builds, a controller that restarts in mid-build, progressive logs.
 
-use outlast::http::feed::{self, FeedItem, LogKind, Position};
+use outlast::http::feed::{FeedItem, LogKind, Position};
 use outlast::profile::{Profile, WorkState};
 use outlast::testing::{Asked, Reply};
 use outlast::{Cause, Credential, End};
@@ -183,7 +183,7 @@ fn progressive(asked: &Asked, text: &str, more: bool) -> Reply {
 async fn r6_a_progressive_log() {
     let rig = Rig::new();
     rig.ci.on(LOG, |asked| progressive(asked, "one\n", true));
-    let mut log = rig.get(LOG).log(LogKind::jenkins(), feed::Settings::default()).unwrap();
+    let mut log = rig.get(LOG).log(LogKind::jenkins()).unwrap();
     assert_eq!(item(&mut log).await, "one\n");
     rig.ci.kill();
     pass(seconds(30)).await;
@@ -201,7 +201,7 @@ async fn r6_a_progressive_log() {
 async fn r6_a_progressive_log_that_silently_starts_anew_is_a_gap() {
     let rig = Rig::new();
     rig.ci.on(LOG, |asked| progressive(asked, "a long first line\n", true));
-    let mut log = rig.get(LOG).log(LogKind::jenkins(), feed::Settings::default()).unwrap();
+    let mut log = rig.get(LOG).log(LogKind::jenkins()).unwrap();
     assert_eq!(item(&mut log).await, "a long first line\n");
     rig.ci.on(LOG, |asked| progressive(asked, "anew\n", true));
     let gap = log.next().await.unwrap();

@@ -19,7 +19,7 @@ use eventsource_stream::{EventStream, Eventsource};
 use futures::future::BoxFuture;
 use futures::stream::{self, BoxStream, StreamExt};
 use memchr::memchr;
-use outlast::http::feed::{Feed, FeedItem, Settings};
+use outlast::http::feed::{Feed, FeedItem};
 use outlast::http::sse::{Event, Parser};
 use outlast::http::{Agent, Pool};
 use tokio::runtime::{Builder, Runtime};
@@ -118,7 +118,7 @@ fn peer(pieces: Pieces) -> Box<dyn Consumer> {
 fn feed(url: &str) -> Box<dyn Consumer> {
     let pool = Pool::builder().no_proxy().build().expect("a pool");
     let agent = Agent::builder().exchange(pool).build().expect("an agent");
-    Box::new(agent.get(url).events(true, Settings::default()).expect("a feed"))
+    Box::new(agent.get(url).events().expect("a feed"))
 }
 
 struct Parsing {

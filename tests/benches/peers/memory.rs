@@ -101,8 +101,7 @@ pub(crate) fn child(mut arguments: impl Iterator<Item = String>) {
 }
 
 async fn by_reads(address: &str, count: usize) -> usize {
-    let mut limits = Limits::default();
-    limits.spacing = Duration::ZERO;
+    let limits = Limits::default().with_spacing(Duration::ZERO);
     let pool = Pool::builder().no_proxy().build().expect("a pool");
     let agent = Agent::builder().exchange(pool).limits(limits).build().expect("an agent");
     let mut reads: Vec<Observable<Run>> = Vec::new();

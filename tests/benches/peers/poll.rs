@@ -57,8 +57,7 @@ enum Clock {
 fn compare(bench: &Bench, name: &str, kind: Kind, clock: Clock) {
     let polls = bench.size(2_000, 5);
     let ours = Turns::start(kind, |url| async move {
-        let mut limits = Limits::default();
-        limits.spacing = Duration::ZERO;
+        let limits = Limits::default().with_spacing(Duration::ZERO);
         let pool = Pool::builder().no_proxy().build().expect("a pool");
         let agent = Agent::builder().exchange(pool).limits(limits).build().expect("an agent");
         let run = agent.get(&url).pace(Pace::every(Duration::ZERO)).observe::<Run>().expect("a read");

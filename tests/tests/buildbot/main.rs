@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use outlast::Reading;
 use outlast::http::Agent;
-use outlast::http::feed::{self, Feed, FeedEnd, FeedItem, FeedState, LogKind};
+use outlast::http::feed::{Feed, FeedEnd, FeedItem, FeedState, LogKind};
 use outlast::http::push::Push;
 use outlast::profile::{Profile, WorkState};
 
@@ -173,7 +173,7 @@ fn agent() -> Agent {
 /// A feed of a log by the numbers of its lines.
 fn log(agent: &Agent, buildbot: &Buildbot, log: u64) -> Feed<Bytes> {
     let contents = buildbot.url(&format!("/api/v2/logs/{log}/contents"));
-    agent.get(&contents).log(LogKind::buildbot(), feed::Settings::default()).unwrap()
+    agent.get(&contents).log(LogKind::buildbot()).unwrap()
 }
 
 /// Reads a feed to its end.

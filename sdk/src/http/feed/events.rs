@@ -12,6 +12,7 @@ use url::Url;
 
 use super::item::{FeedItem, Position};
 use super::reader::{Ask, Growth, Head, Out, Reached, Reader, Then, Trouble};
+use super::settings::Replay;
 use crate::error::Cause;
 use crate::http::sse::{Event, EventRef, Parser};
 
@@ -21,37 +22,14 @@ const RECENT: usize = 256;
 const MOST_RETRY: Duration = Duration::from_secs(60);
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
-/// An event stream, being set up.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub struct EventStream {
-    /// Its address.
-    pub url: Url,
-    /// Whether the service gives the events after `Last-Event-ID` when it is asked again, as the standard means it to.
-    /// Default yes. If not, each reconnect is a gap.
-    pub replays: bool,
-}
-
-impl EventStream {
-    /// The stream of that address, of a service that replays.
-    pub fn new(url: Url) -> Self {
-        Self { url, replays: true }
-    }
-
-    /// The service sends ids and does not go by them.
-    #[must_use]
-    pub fn without_replay(self) -> Self {
-        Self { replays: false, ..self }
-    }
-}
-
 /// Reads an event stream on from the last id, one subscription at a time (FC-23).
 ///
 /// After a reconnect, what was delivered and comes again is left out; and where something may be missing there is one
 /// gap: if the last event had no id, if the service does not replay, or if ids that count up by one are not continued.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct EventReader {
-    stream: EventStream,
+    url: Url,
+    replay: Replay,
     parser: Parser,
     /// The id of the last event that was delivered, if it had one.
     last: Option<Arc<str>>,
@@ -72,9 +50,10 @@ pub struct EventReader {
 
 impl EventReader {
     /// A stream of events of at most `bound` bytes.
-    pub fn new(stream: EventStream, bound: usize) -> Self {
+    pub fn new(url: Url, replay: Replay, bound: usize) -> Self {
         Self {
-            stream,
+            url,
+            replay,
             parser: Parser::bounded(bound),
             last: None,
             recent: VecDeque::new(),
@@ -157,7 +136,7 @@ impl Reader for EventReader {
 
     fn ask(&mut self, _: Growth) -> Ask {
         self.parser.reconnect();
-        let ask = Ask::events(self.stream.url.clone()).header(CACHE_CONTROL, "no-cache");
+        let ask = Ask::events(self.url.clone()).header(CACHE_CONTROL, "no-cache");
         match self.parser.last_id() {
             "" => ask,
             id => {
@@ -176,7 +155,7 @@ impl Reader for EventReader {
         }
         if self.connected {
             self.resuming = !self.parser.last_id().is_empty();
-            self.gapped = !(self.resuming && self.parser.is_resumable() && self.stream.replays);
+            self.gapped = !(self.resuming && self.parser.is_resumable() && self.replay == Replay::AfterId);
             if self.gapped && !self.open_gap {
                 self.open_gap = true;
                 // What happened meanwhile, if anything did, is not to be had.

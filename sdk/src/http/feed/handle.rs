@@ -12,7 +12,7 @@ use tokio::task::JoinHandle;
 use url::Url;
 
 use super::driver::{self, Driver};
-use super::events::{EventReader, EventStream};
+use super::events::EventReader;
 use super::fetch::Fetch;
 use super::follower::Follower;
 use super::item::{FeedEnd, FeedItem, FeedState};
@@ -88,8 +88,8 @@ impl Feed<sse::Event> {
     ///
     /// # Panics
     /// Outside a tokio runtime.
-    pub fn events(fetch: impl Fetch, stream: EventStream, settings: Settings, env: Env) -> Self {
-        let reader = EventReader::new(stream, settings.sizes.event);
+    pub fn events(fetch: impl Fetch, url: Url, settings: Settings, env: Env) -> Self {
+        let reader = EventReader::new(url, settings.replay, settings.sizes.event);
         Self::start(fetch, reader, settings, env)
     }
 }

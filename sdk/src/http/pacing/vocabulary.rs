@@ -35,6 +35,26 @@ impl Default for Limits {
     }
 }
 
+impl Limits {
+    /// Leaves at least so much time between two requests of one budget. Default 200 ms.
+    #[must_use]
+    pub const fn with_spacing(self, spacing: Duration) -> Self {
+        Self { spacing, ..self }
+    }
+
+    /// Has at most so many requests under way at once. Default 64.
+    #[must_use]
+    pub const fn with_in_flight(self, in_flight: usize) -> Self {
+        Self { in_flight, ..self }
+    }
+
+    /// Leaves at most so much time between two requests after refusals that name none. Default 60 s.
+    #[must_use]
+    pub const fn with_most_spacing(self, most_spacing: Duration) -> Self {
+        Self { most_spacing, ..self }
+    }
+}
+
 /// What happened.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -58,4 +78,16 @@ pub enum Event {
 pub enum Action {
     /// The request may be sent now.
     Grant(Ticket),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_limit_is_set_by_its_name() {
+        let (spacing, most_spacing) = (Duration::from_secs(1), Duration::from_secs(2));
+        let limits = Limits::default().with_spacing(spacing).with_in_flight(3).with_most_spacing(most_spacing);
+        assert_eq!(limits, Limits { spacing, in_flight: 3, most_spacing });
+    }
 }

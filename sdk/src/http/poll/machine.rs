@@ -14,7 +14,8 @@ use std::time::Duration;
 
 use self::absence::Absence;
 use self::face::Face;
-use super::vocabulary::{Action, Event, Marks, Settings};
+use super::settings::Settings;
+use super::vocabulary::{Action, Event, Marks};
 use crate::error::{Cause, Phase};
 use crate::http::exchange::Connection;
 use crate::machine::{Actions, Monotonic, Now};

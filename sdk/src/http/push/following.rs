@@ -17,7 +17,7 @@ use super::{Happening, backoff};
 use crate::env::{Alarm, Env};
 use crate::error::{Cause, Phase};
 use crate::http::answer;
-use crate::http::feed::{self, EventStream, Feed, FeedAsk, FeedEnd, FeedItem, FeedState, Fetch, FetchError, Fetched};
+use crate::http::feed::{self, Feed, FeedAsk, FeedEnd, FeedItem, FeedState, Fetch, FetchError, Fetched, Replay};
 use crate::http::fetcher::Fetcher;
 use crate::http::requester::Requester;
 use crate::http::sse;
@@ -116,10 +116,10 @@ impl Following {
     }
 
     fn open(&self) -> Stage {
-        let stream = EventStream::new(self.url.clone());
-        let stream = if self.events.replays { stream } else { stream.without_replay() };
-        let settings = feed::Settings { quiet: self.events.quiet, backoff: backoff(), ..feed::Settings::default() };
-        let feed = Feed::events(self.fetch.clone(), stream, settings, self.env.clone());
+        let replay = if self.events.replays { Replay::AfterId } else { Replay::Nothing };
+        let settings =
+            feed::Settings::default().with_quiet(self.events.quiet).with_backoff(backoff()).with_replay(replay);
+        let feed = Feed::events(self.fetch.clone(), self.url.clone(), settings, self.env.clone());
         let state = feed.state();
         Stage::Open(feed, state)
     }

@@ -153,7 +153,7 @@ fn r7_a_sleep_has_a_long_answer_asked_for_anew() {
     let mut headers = ::http::HeaderMap::new();
     headers.insert("content-type", "text/event-stream".parse().unwrap());
     let head = Event::Head { status: ::http::StatusCode::OK, headers, told: crate::http::told::Told::default() };
-    let mut machine = Follower::new(EventReader::new(EventStream::new(url()), 1000), Settings::default());
+    let mut machine = Follower::new(EventReader::new(url(), Replay::AfterId, 1000), Settings::default());
     machine.on_event(at(0, 0), Event::Start);
     machine.on_event(at(0, 0), Event::Began(Phase::FirstByte));
     machine.on_event(at(0, 0), head);

@@ -266,8 +266,7 @@ async fn the_whole_is_read_once_more_where_that_proves_something() {
         for (proof, again) in [(1 << 20, 1), (100, 0)] {
             let log_now = shared(&old);
             let fake = served(service, &log_now);
-            let mut settings = Settings::default();
-            settings.sizes.proof = proof;
+            let settings = Settings::default().with_sizes(Sizes::default().with_proof(proof));
             let mut feed = Feed::log(fake.clone(), url(), service.kind(), settings, env(7)).unwrap();
             quiet(&mut feed).await;
             *log_now.lock().unwrap() = (old.clone() + "end\n", true);
