@@ -56,10 +56,13 @@ impl Fetcher {
             let detail = format!("url: expected an address of {}", only.ascii_serialization());
             return Err(FetchError::new(Cause::Undecodable { detail: detail.into() }));
         }
-        let allowed = self.allowed(&ask.url).await?;
+        let mut allowed = self.allowed(&ask.url).await?;
         progress.begins(Phase::FirstByte);
         let sent = match self.send(&allowed, &ask, &progress, Connection::Any).await {
             Err((_, true)) if allowed.asked_until().is_none() => {
+                // Each request has a permission of its own (R8).
+                allowed = self.allowed(&ask.url).await?;
+                progress.begins(Phase::FirstByte);
                 self.send(&allowed, &ask, &progress, Connection::Fresh).await
             }
             sent => sent,

@@ -27,8 +27,8 @@
 //! | absent, none was seen | loading, not yet visible | within a second; once the grace is used up it ends as gone (FC-14) |
 //! | gone | ended, gone (R3) | |
 //! | refused | stale, unauthorized | in one to two seconds; `Denied` ends it (R3) |
-//! | failed, stalled, or no credential to ask with | stale (R1) | after max(`Retry-After`, backoff) (R8, FC-55) |
-//! | unserved | stale (R1) | after max(`Retry-After`, backoff step) (R8, FC-55) |
+//! | no head of an answer, or no credential to ask with | stale (R1) | after max(`Retry-After`, backoff) (R8, FC-55) |
+//! | unserved, or a body that is cut, stalls or is none | stale (R1) | after max(`Retry-After`, backoff step) (R8, FC-55) |
 //! | failed and worth another connection, once in a look | nothing | at once on a fresh one (FC-90), unless a head asked to wait |
 //!
 //! A stream of events beside it:
@@ -42,9 +42,10 @@
 //! | detached | looks again soon, and at the whole value if its connection ended: the service may have restarted (FC-21); fresh stays fresh, and the interval is again that of the pace |
 //! | woke | looks at once on a fresh connection, one under way is abandoned; a `Retry-After` is kept (R7) |
 //!
-//! A backoff step is the delay that the outage so far calls for; of a service that answers, no less than a quarter of the time
-//! for which no answer was a good one, less up to a quarter of that, until it is the interval. So a service that fails is
-//! asked soon at first, and in the long run no more often than one that is well (R8).
+//! A backoff step is the delay that the outage so far calls for, and no less than a quarter of the time for which the service
+//! has answered and no answer was of use, less up to a quarter of that, until it is the interval. So a service that fails is
+//! asked soon at first, and in the long run no more often than one that is well (R8). One that was away is asked soon again:
+//! no answer, not even the head of one, starts that time anew.
 //!
 //! What a head asks for with `Retry-After` or `X-Poll-Interval` (`Told`, `Answered`) is a floor for every look (R8).
 //!

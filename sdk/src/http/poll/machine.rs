@@ -46,6 +46,8 @@ pub struct Machine {
     /// Since when no answer was a good one: the backoff grows with it. Unlike an outage, it lasts while a service answers
     /// with what is of no use.
     rough: Option<Monotonic>,
+    /// Since when there were answers, and none of use; `None` once there was no answer.
+    useless: Option<Monotonic>,
     absence: Absence,
     /// When an answer first said that what is over goes on.
     reopening: Option<Monotonic>,
@@ -180,6 +182,7 @@ impl Machine {
             changed: now.instant,
             outage: None,
             rough: None,
+            useless: None,
             absence: Absence::default(),
             reopening: None,
             stream: Stream::Down,
@@ -409,6 +412,7 @@ impl Machine {
     fn confirm(&mut self, flight: Flight, take: bool, out: &mut Actions<Action>) {
         self.outage = None;
         self.rough = None;
+        self.useless = None;
         self.absence = Absence::default();
         self.reopening = None;
         self.doubted = false;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::order::{self, Place};
-use super::{Absence, Flight, LEAST, Machine, Outage};
+use super::{Absence, Flight, LEAST, Machine, Outage, State};
 use crate::error::{Cause, Phase};
 use crate::http::exchange::Connection;
 use crate::http::poll::{Action, Answer, Marks};
@@ -94,14 +94,14 @@ impl Machine {
         self.outage = None;
         self.absence = Absence::default();
         let waited = self.was_held_open(now, flight);
-        let rough = self.rough.take();
+        let (rough, useless) = (self.rough.take(), self.useless.take());
         if self.held.is_some() && (flight.validate || waited) {
             self.confirm(flight, false, out);
         }
         if waited {
             self.rest_to_continue(now, flight, holds, out);
         } else {
-            self.rough = rough.or(Some(now.instant));
+            (self.rough, self.useless) = (rough, useless);
             // A service that answers a resumption with nothing at once may not know what to resume (FC-19).
             self.doubted = true;
             let delay = self.backoff_from_answers(now);
@@ -130,9 +130,9 @@ impl Machine {
     fn overtaken(&mut self, now: Now, out: &mut Actions<Action>) {
         self.outage = None;
         // A stream that is faster than the requests must not turn each of its values into one.
-        self.rough.get_or_insert(now.instant);
+        let delay = self.backoff_from_answers(now);
         self.again = false;
-        let at = self.urgent_at(now.instant).max(now.instant + self.backoff_from_answers(now));
+        let at = self.urgent_at(now.instant).max(now.instant + delay);
         self.urged = Some(at);
         self.rest(now, at, out);
     }
@@ -141,7 +141,6 @@ impl Machine {
     fn behind(&mut self, now: Now, least: Duration, out: &mut Actions<Action>) {
         self.outage = None;
         self.absence = Absence::default();
-        self.rough.get_or_insert(now.instant);
         self.doubt(now, Cause::Behind, out);
         let delay = self.backoff_from_answers(now).max(least);
         self.again = false;
@@ -160,8 +159,15 @@ impl Machine {
     }
 
     pub(super) fn fail(&mut self, now: Now, cause: Cause, out: &mut Actions<Action>) {
-        self.rough.get_or_insert(now.instant);
-        let delay = if is_answer(&cause) { self.backoff_from_answers(now) } else { self.backoff(now) };
+        // A body that is cut or stalls has a head that somebody sent.
+        let has_head = matches!(self.state, State::Sending(flight) if flight.body_by.is_some());
+        let delay = if has_head || is_answer(&cause) {
+            self.backoff_from_answers(now)
+        } else {
+            self.useless = None;
+            self.rough.get_or_insert(now.instant);
+            self.backoff(now)
+        };
         self.fail_for(now, cause, delay, out);
     }
 

@@ -64,11 +64,12 @@ impl Machine {
     }
 
     /// The same after an answer of no use. Who answers is there, and gets no better by being asked again and again: the
-    /// delay is a quarter of the time for which no answer was a good one, up to the interval at which a healthy service is
+    /// delay is a quarter of the time for which all answers were like that, up to the interval at which a healthy service is
     /// asked (R8).
-    pub(super) fn backoff_from_answers(&self, now: Now) -> Duration {
-        let rough = self.rough.map_or(Duration::ZERO, |since| now.instant.since(since));
-        let ceiling = (rough / 4).min(self.interval(now));
+    pub(super) fn backoff_from_answers(&mut self, now: Now) -> Duration {
+        self.rough.get_or_insert(now.instant);
+        let since = *self.useless.get_or_insert(now.instant);
+        let ceiling = (now.instant.since(since) / 4).min(self.interval(now));
         self.backoff(now).max(ceiling.saturating_sub(now.jitter(ceiling / 4)))
     }
 

@@ -186,3 +186,48 @@ fn r8_a_service_that_fails_is_in_the_end_asked_no_more_often_than_a_healthy_one(
         assert_eq!(settled.iter().all(|looks| *looks <= 3), !away, "{which}: {looks:?}");
     }
 }
+
+/// R8: a service that was away is looked for as soon again while it starts and answers nothing of use, whatever stood
+/// before it.
+#[test]
+fn r8_a_service_that_comes_back_with_failures_is_asked_soon() {
+    let mut read = Read::fresh(Settings { pace: Pace::every(30 * SECOND), ..Settings::default() }, running());
+    read.look();
+    let begin = read.now;
+    while read.now < begin + 120 * SECOND {
+        read.unserved(Cause::Status { code: 503 }, None);
+        read.look();
+    }
+    let away = || Event::Failed { cause: Cause::Unreachable { detail: "refused".into() }, again: false };
+    read.on(away());
+    while read.now < begin + 300 * SECOND {
+        read.look();
+        read.on(away());
+    }
+    read.look();
+    for _ in 0..3 {
+        read.unserved(Cause::Status { code: 503 }, None);
+        let (delay, _) = read.look();
+        assert!(delay <= 5 * SECOND, "{delay:?}");
+    }
+}
+
+/// R8: a body that is always cut, or stalls, is an answer, too.
+#[test]
+fn r8_a_service_whose_bodies_are_cut_is_asked_as_one_that_fails() {
+    let mut read = Read::fresh(Settings { pace: Pace::every(30 * SECOND), ..Settings::default() }, running());
+    read.look();
+    let begin = read.now;
+    let cut = |read: &mut Read| {
+        read.on(Event::Began(Phase::Idle));
+        read.failed(dropped());
+    };
+    cut(&mut read);
+    let mut late = 0;
+    while read.now < begin + 600 * SECOND {
+        read.look();
+        late += u32::from(read.now > begin + 300 * SECOND);
+        cut(&mut read);
+    }
+    assert!((5..=15).contains(&late), "{late} looks in the second five minutes");
+}
