@@ -6,7 +6,7 @@
 //!   first was known, and after a refusal nobody uses the credential for [`STEP`]: so they are a backoff step apart, and
 //!   thirty requests that were on their way together count once.
 //! - A credential that expires is used until then while another one is asked for. The source has the last word: what it gives
-//!   is used even if it looks expired, since the clock that says so is ours.
+//!   is used even if it looks expired, since the clock that says so is ours; it is asked again every [`RECHECK`] then.
 //! - While it is denied, the source is asked whether it has another every [`RECHECK`].
 
 use std::time::Duration;
@@ -65,6 +65,10 @@ pub(super) struct Standing {
     life: Option<Life>,
     /// When a refusal made the source worth asking, until it has answered.
     doubted: Option<Monotonic>,
+    /// Whether what is forbidden of one resource did so.
+    forbidden: bool,
+    /// When the source last answered that with another credential.
+    replaced: Option<Monotonic>,
     asking: bool,
     /// When the last ask began.
     asked: Option<Monotonic>,
@@ -86,9 +90,9 @@ struct Life {
     /// When to ask for another one.
     due: Monotonic,
     /// When it may not be used any more without asking, on either clock: the wall clock can be set, the other one stands
-    /// still while the machine sleeps.
-    ends: Monotonic,
-    expires: Wall,
+    /// still while the machine sleeps. `None`: by our clock it was over when the source gave it, so that our clock says
+    /// nothing.
+    ends: Option<(Monotonic, Wall)>,
 }
 
 impl Standing {
@@ -129,7 +133,8 @@ impl Standing {
 
     fn has_expired(&self, now: &Now) -> bool {
         let old = self.answered.is_none_or(|answered| answered + STEP <= now.instant);
-        old && self.life.as_ref().is_some_and(|life| life.ends <= now.instant || life.expires <= now.wall)
+        let ends = self.life.as_ref().and_then(|life| life.ends);
+        old && ends.is_some_and(|(ends, expires)| ends <= now.instant || expires <= now.wall)
     }
 
     /// Whether the present one was refused twice.
@@ -154,6 +159,9 @@ impl Standing {
             }
         };
         let generation = known.generation;
+        if std::mem::take(&mut self.forbidden) && before != Some(generation) {
+            self.replaced = Some(now.instant);
+        }
         if self.known.len() == REMEMBERED {
             self.known.remove(0);
         }
@@ -172,7 +180,7 @@ impl Standing {
     pub(super) fn failed(&mut self, now: &Now) {
         self.asking = false;
         if let Some(life) = &mut self.life {
-            life.due = Life::new(now, life.expires).due;
+            life.due = Life::due(now, life.ends.map(|(_, expires)| expires));
         }
     }
 
@@ -201,9 +209,12 @@ impl Standing {
                 present.is_denied()
             }
             Scope::Resource => {
-                // Since a request that began earlier, the source has said that it has no other.
-                if answered.is_some_and(|answered| answered <= used) {
+                // Since a request that began earlier, the source has said that it has no other. And one that makes another
+                // at each ask would take from all others what they hold, as often as a single read is forbidden.
+                let replaced = self.replaced.is_some_and(|replaced| now.instant < replaced + RECHECK);
+                if answered.is_some_and(|answered| answered <= used) && !replaced {
                     self.doubted = Some(now.instant);
+                    self.forbidden = true;
                 }
                 false
             }
@@ -231,11 +242,17 @@ impl Known {
 
 impl Life {
     fn new(now: &Now, expires: Wall) -> Self {
+        let expires = Some(expires).filter(|expires| *expires > now.wall);
+        let ends = expires.map(|expires| (now.instant + expires.since(now.wall), expires));
+        Self { due: Self::due(now, expires), ends }
+    }
+
+    fn due(now: &Now, expires: Option<Wall>) -> Monotonic {
+        let Some(expires) = expires else { return now.instant + RECHECK };
         let left = expires.since(now.wall);
         // Half of what is left, where that is later: so a source that gives the same one until the end is not asked all
         // the time.
-        let due = left.saturating_sub(AHEAD).max(left / 2);
-        Self { due: now.instant + due, ends: now.instant + left, expires }
+        now.instant + left.saturating_sub(AHEAD).max(left / 2)
     }
 }
 

@@ -23,7 +23,7 @@
 //! | a value that reopens a terminal of the same attempt | stale, behind (R10, FC-88) | after a backoff step |
 //! | the same, where the service reopens or counts no attempts | fresh, once a second answer a second later says so again | a second later |
 //! | anything that a pushed value overtook | nothing | after a backoff step (FC-88) |
-//! | absent, a value was seen | stale, not yet visible | a second later; absent again ends it as gone |
+//! | absent, a value was seen | stale, not yet visible | within a second; once it was absent for the grace it ends as gone |
 //! | absent, none was seen | loading, not yet visible | within a second; once the grace is used up it ends as gone (FC-14) |
 //! | gone | ended, gone (R3) | |
 //! | refused | stale, unauthorized | in one to two seconds; `Denied` ends it (R3) |

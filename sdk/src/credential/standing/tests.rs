@@ -190,8 +190,29 @@ fn what_looks_expired_on_arrival_is_used() {
     let mut it = Standing::default();
     it.asked(&at(0));
     it.answered(&at(10), print("a"), Some(Wall::new(SECOND)));
-    assert_eq!(it.next(&at(509)), Next::Use { generation: ONE, ask: true });
-    assert_eq!(it.next(&at(510)), Next::Ask);
+    assert_eq!(it.next(&at(30_009)), Next::Use { generation: ONE, ask: false }, "nobody waits, and the source has its peace");
+    assert_eq!(it.next(&at(30_010)), Next::Use { generation: ONE, ask: true });
+    it.asked(&at(30_010));
+    it.failed(&at(30_020));
+    assert_eq!(it.next(&at(60_019)), Next::Use { generation: ONE, ask: false });
+    assert_eq!(it.next(&at(60_020)), Next::Use { generation: ONE, ask: true });
+}
+
+/// R3: a source that makes another credential at each ask is not asked each time that one resource is forbidden: the others
+/// would lose theirs. One that has the same still is: it may have another the next time.
+#[test]
+fn r3_a_forbidden_resource_does_not_mint_one_credential_after_another() {
+    let mut it = held(0, "a", None);
+    it.refused(&at(1_000), ONE, at(999).instant, Scope::Resource);
+    assert_eq!(it.next(&at(1_000)), Next::Ask);
+    answer(&mut it, 1_000, "b", None);
+    let two = ONE.next();
+    for ms in [2_000, 10_000, 30_999] {
+        it.refused(&at(ms), two, at(ms - 1).instant, Scope::Resource);
+        assert_eq!(it.next(&at(ms)), Next::Use { generation: two, ask: false }, "{ms}");
+    }
+    it.refused(&at(31_000), two, at(30_999).instant, Scope::Resource);
+    assert_eq!(it.next(&at(31_000)), Next::Ask);
 }
 
 #[derive(Clone, Debug)]

@@ -30,7 +30,11 @@ impl Machine {
         out: &mut Actions<Action>,
     ) {
         match answer {
-            Answer::Refused(_) => self.fail_for(now, Cause::Unauthorized, REFUSED + now.jitter(REFUSED), out),
+            Answer::Refused(_) => {
+                // A source may have another credential each time, of which none is good.
+                let delay = (REFUSED + now.jitter(REFUSED)).max(self.backoff_from_answers(now));
+                self.fail_for(now, Cause::Unauthorized, delay, out);
+            }
             Answer::Unserved(cause) => self.fail(now, cause, out),
             Answer::Value(marks) if flight.overtaken && self.is_provably_later(marks) => {
                 self.value(now, flight, marks, holds, out);
@@ -110,13 +114,13 @@ impl Machine {
     }
 
     fn absent(&mut self, now: Now, out: &mut Actions<Action>) {
-        self.outage = None;
         self.doubted = true;
         let confirmed = self.absence.confirm(now.instant);
-        let (needed, step) = match self.held {
+        let step = ABSENT_STEP.saturating_sub(now.jitter(ABSENT_STEP / 2));
+        let needed = match self.held {
             // A proxy in front of a service that restarts answers 404 as well.
-            Some(_) => (CONFIRM, CONFIRM),
-            None => (self.settings.grace, ABSENT_STEP.saturating_sub(now.jitter(ABSENT_STEP / 2))),
+            Some(_) => self.settings.grace.max(CONFIRM),
+            None => self.settings.grace,
         };
         if confirmed >= needed {
             return self.end_with(End::Gone, out);
@@ -188,8 +192,13 @@ impl Machine {
             return self.end_with(End::Closed, out);
         }
         self.doubt(now, cause, out);
-        self.again = false;
-        self.rest(now, now.instant + delay, out);
+        let due = now.instant + delay;
+        // What happened while it was under way is looked for as soon as an outage permits, however slow the looks have become.
+        let soon = if std::mem::take(&mut self.again) { self.urgent_at(now.instant + self.backoff(now)) } else { due };
+        if soon < due {
+            self.urged = Some(soon);
+        }
+        self.rest(now, soon.min(due), out);
     }
 }
 

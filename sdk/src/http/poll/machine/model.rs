@@ -201,7 +201,7 @@ impl Model {
                 self.absent_for =
                     if before.is_none() && self.shown.is_some() { Duration::ZERO } else { self.absent_for };
                 self.absent_for += now - last;
-                let needed = if self.shown.is_some() { SECOND } else { settings.grace };
+                let needed = if self.shown.is_some() { settings.grace.max(SECOND) } else { settings.grace };
                 May { end: (self.absent_for >= needed).then_some(End::Gone), ..no }
             }
             Answer::Gone => May { end: (!flight.overtaken).then_some(End::Gone), ..no },
@@ -344,6 +344,7 @@ impl Model {
                     before.or(Some((now, false)))
                 }
                 (Some(Some(Answer::Same)), before) if self.shown.is_none() => before.or(Some((now, false))),
+                (Some(Some(Answer::Absent)), before) => before,
                 (Some(Some(_)), _) => None,
                 (Some(None), before) if !retries => before.or(Some((now, false))),
                 (_, before) => before,

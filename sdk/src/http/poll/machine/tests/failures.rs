@@ -143,16 +143,24 @@ fn fc_14_r3_the_grace_ends_it_and_counts_only_confirmed_absence() {
     assert_eq!(read.now.since(again), 10 * SECOND, "the time up to the failure was confirmed by nobody");
 }
 
-/// FC-14: what was seen once and is absent is gone; but the 404 of a proxy in front of a restarting service does not
-/// last for a second.
+/// FC-14: what was seen once and is absent for all of the grace is gone; but the 404 of a proxy in front of a restarting
+/// service does not last so long. A grace of zero is one second here.
 #[test]
-fn fc_14_r3_a_404_after_a_value_is_asked_about_once_more() {
-    let mut read = Read::fresh(Settings::default(), running());
-    read.look();
-    let since = read.now;
-    assert_eq!(publications(&read.answer(Answer::Absent)), [stale(since, Cause::NotYetVisible)]);
-    assert_eq!(read.look(), (SECOND, send(false, Connection::Any)));
-    assert_eq!(publications(&read.answer(Answer::Absent)), [ended(End::Gone)]);
+fn fc_14_r3_a_404_after_a_value_must_be_said_for_the_grace() {
+    for (grace, gone) in [(10 * SECOND, 10 * SECOND), (Duration::ZERO, SECOND)] {
+        let mut read = Read::fresh(Settings { grace, ..Settings::default() }, running());
+        read.look();
+        let since = read.now;
+        assert_eq!(publications(&read.answer(Answer::Absent)), [stale(since, Cause::NotYetVisible)]);
+        loop {
+            let (delay, sent) = read.look();
+            assert!(delay <= SECOND && sent == send(false, Connection::Any));
+            if publications(&read.answer(Answer::Absent)) == [ended(End::Gone)] {
+                break;
+            }
+        }
+        assert_eq!(read.now.since(since), gone);
+    }
 
     let mut read = Read::fresh(Settings::default(), running());
     for cause in [status(502), dropped(), status(503)] {
@@ -324,4 +332,51 @@ fn r3_close_ends_it_in_every_state() {
     assert_eq!(read.on(Event::Close), [Action::Abort, closed()]);
     let mut read = Read::fresh(Settings::default(), running());
     assert_eq!(read.on(Event::Close), [closed()]);
+}
+
+/// FC-45, R8: a proxy in front of a service that is gone answers 404 and 502 in turns, which is no good answer, either.
+#[test]
+fn fc_45_giving_up_counts_through_404s() {
+    for seen in [false, true] {
+        let settings = Settings { give_up: Some(300 * SECOND), ..Settings::default() };
+        let mut read = if seen { Read::fresh(settings, running()) } else { Read::begun(settings) };
+        if seen {
+            read.look();
+        }
+        let begin = read.now;
+        for n in 0.. {
+            if n % 2 == 0 {
+                read.unserved(status(502), None);
+            } else {
+                read.answer(Answer::Absent);
+            }
+            let ahead = read.ahead();
+            if read.pass(ahead) != [Action::Want] {
+                break;
+            }
+            read.permitted();
+        }
+        assert!(read.machine.is_ended(), "seen: {seen}");
+        assert_eq!(read.now.since(begin), 300 * SECOND);
+    }
+}
+
+/// R5, FC-17, FC-23: what a stream says while a look is under way that then fails leads to another one soon, however slow the
+/// looks have become.
+#[test]
+fn fc_23_a_hint_during_a_look_that_fails_is_not_lost() {
+    for event in [Event::Hint, Event::Attached] {
+        let mut read = Read::fresh(Settings::default(), running());
+        assert_eq!(read.on(Event::Attached), [Action::Want]);
+        read.permitted();
+        let begin = read.now;
+        while read.now < begin + 600 * SECOND {
+            read.unserved(status(502), None);
+            read.look();
+        }
+        read.on(event);
+        read.unserved(status(502), None);
+        let (delay, _) = read.look();
+        assert!(delay <= 5 * SECOND, "{delay:?}");
+    }
 }
