@@ -186,7 +186,8 @@ impl Get {
         self
     }
 
-    /// For how long a 404 means "not yet" as long as nothing was ever there (R3). Default 10 s.
+    /// For how long 404s mean "not yet", or are taken for those of a proxy whose service restarts (R3, FC-14): of what was seen
+    /// at least 1 s. Default 10 s.
     pub fn grace(mut self, grace: Duration) -> Self {
         self.chosen.grace = Some(grace);
         self

@@ -20,6 +20,7 @@
 //! | nothing, after the service held the request | fresh, if a value is held | at once |
 //! | nothing, sooner | fresh, if the request named the value | whole, after a backoff step (FC-07, FC-19) |
 //! | a value of a lower attempt, or of a lower version | stale, behind (R4) | after a backoff step |
+//! | nothing but values of a lower version for the grace, after the service may have restarted, that reopen nothing | fresh: it counts anew (FC-21) | after the interval |
 //! | a value that reopens a terminal of the same attempt | stale, behind (R10, FC-88) | after a backoff step |
 //! | the same, where the service reopens or counts no attempts | fresh, once a second answer a second later says so again | a second later |
 //! | anything that a pushed value overtook | nothing | after a backoff step (FC-88) |

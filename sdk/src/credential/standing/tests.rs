@@ -190,7 +190,11 @@ fn what_looks_expired_on_arrival_is_used() {
     let mut it = Standing::default();
     it.asked(&at(0));
     it.answered(&at(10), print("a"), Some(Wall::new(SECOND)));
-    assert_eq!(it.next(&at(30_009)), Next::Use { generation: ONE, ask: false }, "nobody waits, and the source has its peace");
+    assert_eq!(
+        it.next(&at(30_009)),
+        Next::Use { generation: ONE, ask: false },
+        "nobody waits, and the source has its peace"
+    );
     assert_eq!(it.next(&at(30_010)), Next::Use { generation: ONE, ask: true });
     it.asked(&at(30_010));
     it.failed(&at(30_020));

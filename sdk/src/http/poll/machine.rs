@@ -51,6 +51,8 @@ pub struct Machine {
     absence: Absence,
     /// When an answer first said that what is over goes on.
     reopening: Option<Monotonic>,
+    /// Since when all answers are values of a lower version.
+    lower: Option<Monotonic>,
     stream: Stream,
     /// Before when the service does not want to be asked (R8, FC-55).
     hold: Monotonic,
@@ -185,6 +187,7 @@ impl Machine {
             useless: None,
             absence: Absence::default(),
             reopening: None,
+            lower: None,
             stream: Stream::Down,
             hold: now.instant,
             urged: None,
@@ -415,6 +418,7 @@ impl Machine {
         self.useless = None;
         self.absence = Absence::default();
         self.reopening = None;
+        self.lower = None;
         self.doubted = false;
         match &mut self.stream {
             Stream::Down => {}

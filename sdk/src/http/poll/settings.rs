@@ -16,7 +16,9 @@ pub struct Settings {
     /// How long the service is asked to hold a request open until something changes: added to the bound on the first
     /// byte. Default: not at all.
     pub wait: Option<Duration>,
-    /// How long a resource never seen may be answered 404 before that means that there is none (R3, FC-14). Default 10 s.
+    /// How long a resource may be answered 404, and nothing else, before that means that there is none (R3, FC-14); of one that
+    /// was seen at least 1 s. Default 10 s. For as long, too, a service that may have restarted has to say nothing but lower
+    /// versions before they are taken for a count that begins anew (FC-21).
     pub grace: Duration,
     /// The delays after failures (R8).
     pub backoff: Backoff,
@@ -63,7 +65,7 @@ impl Settings {
         Self { wait: Some(wait), ..self }
     }
 
-    /// Takes a 404 of a resource never seen for "not yet" for so long (R3, FC-14). Default 10 s.
+    /// Takes 404s for "not yet", or for a proxy's, for so long (R3, FC-14). Default 10 s.
     #[must_use]
     pub const fn with_grace(self, grace: Duration) -> Self {
         Self { grace, ..self }

@@ -64,6 +64,7 @@ impl Machine {
         let place = self.held.map_or(Place::Next { changed: true }, |held| order::place(held.marks, marks));
         let changed = match place {
             Place::Next { changed } => changed,
+            Place::Before if self.is_another_life(now, marks) => true,
             Place::Before => return self.behind(now, Duration::ZERO, out),
             Place::Reopens { same_attempt: true } if !self.settings.reopens => {
                 return self.behind(now, Duration::ZERO, out);
@@ -81,6 +82,18 @@ impl Machine {
         self.rest_for_interval(now, holds, out);
     }
 
+    /// Whether the service has begun to count anew: it may be another life of itself, and has said nothing but lower versions
+    /// for the grace (FC-21). Without that its verdict would never be seen. What is over is not reopened by it.
+    fn is_another_life(&mut self, now: Now, marks: Marks) -> bool {
+        let lower = self.held.is_some_and(|held| order::is_lower_version(held.marks, marks));
+        if !lower || !self.doubted {
+            self.lower = None;
+            return false;
+        }
+        let said = now.instant.since(*self.lower.get_or_insert(now.instant));
+        said >= self.settings.grace.max(CONFIRM)
+    }
+
     fn unchanged(&mut self, now: Now, flight: Flight, holds: Duration, out: &mut Actions<Action>) {
         if let Some(held) = &mut self.held {
             held.pushed = false;
@@ -96,6 +109,7 @@ impl Machine {
 
     fn nothing(&mut self, now: Now, flight: Flight, holds: Duration, out: &mut Actions<Action>) {
         self.outage = None;
+        self.lower = None;
         self.absence = Absence::default();
         let waited = self.was_held_open(now, flight);
         let (rough, useless) = (self.rough.take(), self.useless.take());
@@ -115,6 +129,7 @@ impl Machine {
 
     fn absent(&mut self, now: Now, out: &mut Actions<Action>) {
         self.doubted = true;
+        self.lower = None;
         let confirmed = self.absence.confirm(now.instant);
         let step = ABSENT_STEP.saturating_sub(now.jitter(ABSENT_STEP / 2));
         let needed = match self.held {
@@ -133,6 +148,7 @@ impl Machine {
     /// The answer was asked for before the value that is shown was pushed (FC-88).
     fn overtaken(&mut self, now: Now, out: &mut Actions<Action>) {
         self.outage = None;
+        self.lower = None;
         // A stream that is faster than the requests must not turn each of its values into one.
         let delay = self.backoff_from_answers(now);
         self.again = false;
@@ -180,6 +196,7 @@ impl Machine {
         self.rough.get_or_insert(now.instant);
         self.outage.get_or_insert(Outage { since: now.instant, retried: false });
         self.absence.interrupt(self.held.is_some());
+        self.lower = None;
         // The connection is of no use, though it may look so. Of a write too: nobody takes what is written.
         let suspect = matches!(
             cause,

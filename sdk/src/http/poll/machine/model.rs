@@ -130,6 +130,9 @@ struct Model {
     absent: Option<Duration>,
     absent_for: Duration,
     contradicted: Option<Duration>,
+    /// Whether the service may be another life of itself, and since when all that it says is of a lower version.
+    broken: bool,
+    lower: Option<Duration>,
     outage: Option<(Duration, bool)>,
 }
 
@@ -165,17 +168,27 @@ impl Model {
             let ordered = self.shown.is_some_and(|old| in_order(old, *new) && proves(old, *new) && !self.reopens(*new));
             return May { take: (self.confirmed && ordered).then_some(*new), ..no };
         }
+        self.broken |= !matches!(event, Event::Answered { answer: Answer::Value(_) | Answer::Same, .. });
         let Some(flight) = self.flight else { return no };
         if let Event::Failed { .. } = event {
-            self.absent = None;
+            (self.absent, self.lower) = (None, None);
             return no;
         }
         let Event::Answered { answer, retry_after, .. } = event else { return no };
         self.hold = now + retry_after.unwrap_or_default();
         let before = self.absent.take();
+        let lower = self.lower.take();
         match answer {
             Answer::Value(new) => {
                 let Some(old) = self.shown else { return May { take: Some(*new), ..no } };
+                let counts_anew = old.version > new.version
+                    && new.version.is_some()
+                    && old.attempt.is_none_or(|old| new.attempt.is_none_or(|new| new == old));
+                if self.broken && counts_anew && !flight.overtaken && (new.terminal || !old.terminal) {
+                    let first = lower.unwrap_or(now);
+                    self.lower = Some(first);
+                    return May { take: (now - first >= settings.grace.max(SECOND)).then_some(*new), ..no };
+                }
                 if flight.overtaken && !proves(old, *new) || !in_order(old, *new) {
                     return no;
                 }
@@ -300,6 +313,7 @@ impl Model {
                     self.pushed = false;
                 }
                 (self.fresh, self.contradicted, self.absent, self.absent_for) = (true, None, None, Duration::ZERO);
+                (self.broken, self.lower) = (false, None);
                 self.outage = None;
                 match (event, &mut self.flight) {
                     (Event::Pushed(_), Some(flight)) => flight.overtaken = true,
@@ -365,7 +379,7 @@ impl Model {
             // A stall.
             if actions.contains(&Action::Abort) {
                 self.outage = self.outage.or(Some((now, false)));
-                self.absent = None;
+                (self.absent, self.lower) = (None, None);
             }
         }
         prop_assert_eq!(machine.is_ended(), self.ended);

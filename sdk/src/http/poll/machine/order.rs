@@ -37,6 +37,13 @@ pub(super) fn place(floor: Marks, new: Marks) -> Place {
     Place::Next { changed: !same }
 }
 
+/// Whether nothing but the lower version says that `new` is before `floor`.
+pub(super) fn is_lower_version(floor: Marks, new: Marks) -> bool {
+    let same = floor.attempt.zip(new.attempt).is_none_or(|(floor, new)| floor == new);
+    let lower = floor.version.zip(new.version).is_some_and(|(floor, new)| new < floor);
+    same && lower && (new.terminal || !floor.terminal)
+}
+
 /// Whether the marks alone prove that `new` is later than `floor`, whenever each was asked for.
 pub(super) fn is_provably_later(floor: Marks, new: Marks) -> bool {
     match (floor.attempt, new.attempt) {

@@ -127,3 +127,43 @@ fn r10_a_reopening_that_was_denied_begins_anew() {
     read.look();
     assert_eq!(publications(&read.value(running())), [stale(read.now, Cause::Behind)]);
 }
+
+/// FC-21, R4: a service that has restarted and counts anew is believed once it has said nothing else for the grace. One that
+/// has not, or that says so in between only, is not.
+#[test]
+fn fc_21_a_service_that_counts_anew_is_believed_in_time() {
+    let lower = |terminal| Answer::Value(Marks::terminal(terminal).at_version(2));
+    let shows =
+        |read: &mut Read, answer: Answer| publications(&read.answer(answer)).contains(&fresh(read.machine.count, true));
+    for (restarted, over_before, over, believed) in [
+        (true, false, true, true),
+        (true, false, false, true),
+        (true, true, true, true),
+        (true, true, false, false),
+        (false, false, true, false),
+    ] {
+        let mut read = Read::fresh(Settings::default(), Marks::terminal(over_before).at_version(100));
+        read.look();
+        if restarted {
+            read.failed(dropped());
+            read.look();
+        }
+        let begin = read.now;
+        let mut shown = None;
+        while shown.is_none() && read.now < begin + 100 * SECOND {
+            shown = shows(&mut read, lower(over)).then(|| read.now.since(begin));
+            read.look();
+        }
+        assert_eq!(shown.is_some(), believed, "{restarted} {over_before} {over}");
+        assert!(shown.is_none_or(|after| after >= 10 * SECOND), "{shown:?}");
+    }
+    let mut read = Read::fresh(Settings::default(), running().at_version(100));
+    read.look();
+    read.failed(dropped());
+    read.look();
+    for n in 0..200 {
+        let answer = if n % 2 == 1 { Answer::Unserved(status(502)) } else { lower(true) };
+        assert!(!shows(&mut read, answer), "not in one piece");
+        read.look();
+    }
+}
