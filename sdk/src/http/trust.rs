@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use secrecy::{ExposeSecret as _, SecretSlice};
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, Semaphore};
 use tokio::time::Instant;
 
 use super::exchange::{Failure, FailureKind};
@@ -117,6 +117,9 @@ pub(super) struct Remade<T> {
     trust: Arc<Trust>,
     make: Arc<Make<T>>,
     held: Mutex<Held<T>>,
+    /// A read of a path that hangs (a dead network mount) cannot be taken back. The next one waits for it rather than block
+    /// one more thread.
+    turn: Arc<Semaphore>,
 }
 
 type Read = Result<Material, Failure>;
@@ -135,7 +138,8 @@ struct Made<T> {
 
 impl<T: Clone + Send + 'static> Remade<T> {
     pub(super) fn new(trust: Arc<Trust>, make: impl Fn(&Read) -> Result<T, Failure> + Send + Sync + 'static) -> Self {
-        Self { trust, make: Arc::new(make), held: Mutex::new(Held { checked: None, made: None }) }
+        let held = Mutex::new(Held { checked: None, made: None });
+        Self { trust, make: Arc::new(make), held, turn: Arc::new(Semaphore::new(1)) }
     }
 
     /// By what the files say now, or said a moment ago. Before they are read, `reads` is called.
@@ -159,9 +163,14 @@ impl<T: Clone + Send + 'static> Remade<T> {
             return Ok(made.it.clone());
         }
         reads();
+        let failed = |e: &dyn fmt::Display| Failure::new(FailureKind::Tls, e.to_string());
+        let turn = Arc::clone(&self.turn).acquire_owned().await.map_err(|e| failed(&e))?;
         let (trust, make, before) = (Arc::clone(&self.trust), Arc::clone(&self.make), held.made.clone());
-        let made = tokio::task::spawn_blocking(move || remade(&trust, &*make, before)).await;
-        let made = made.map_err(|e| Failure::new(FailureKind::Tls, e.to_string()))??;
+        let made = tokio::task::spawn_blocking(move || {
+            let _turn = turn;
+            remade(&trust, &*make, before)
+        });
+        let made = made.await.map_err(|e| failed(&e))??;
         held.checked = Some(now);
         let it = made.it.clone();
         held.made = Some(made);
@@ -179,4 +188,31 @@ fn remade<T>(trust: &Trust, make: &Make<T>, before: Option<Made<T>>) -> Result<M
     }
     let it = make(&read)?;
     Ok(Made { from: Arc::new(read), it })
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    /// A file that hangs blocks one thread, not one for each attempt that is given up.
+    #[tokio::test]
+    async fn a_file_that_hangs_is_opened_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("roots");
+        assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
+        // Both ends of the pipe, which waits for nobody to open it: whoever opens it now hangs in the read until this is gone.
+        let hangs = std::fs::File::options().read(true).write(true).open(&path).unwrap();
+        let trust = Trust { roots_file: Some(path.clone()), ..Trust::default() };
+        let remade = Remade::new(Arc::new(trust), |read| Ok(read.as_ref().unwrap().roots.clone()));
+        let mut first = Box::pin(remade.newest(|| {}));
+        assert!(futures::poll!(&mut first).is_pending());
+        drop(first);
+        assert_eq!(remade.turn.available_permits(), 0, "the read that was left behind has its turn still");
+        let mut second = Box::pin(remade.newest(|| {}));
+        assert!(futures::poll!(&mut second).is_pending(), "the next one waits for it");
+        std::fs::write(dir.path().join("next"), "two").unwrap();
+        std::fs::rename(dir.path().join("next"), &path).unwrap();
+        drop(hangs);
+        assert_eq!(second.await.unwrap(), b"\ntwo");
+    }
 }
