@@ -115,6 +115,12 @@ impl Keeper {
         Self { env, shared: None }
     }
 
+    /// Whether there is a source: without one no credential is sent.
+    #[cfg(feature = "http")]
+    pub(crate) fn has_source(&self) -> bool {
+        self.shared.is_some()
+    }
+
     /// The credential to send now. Inside a tokio runtime.
     ///
     /// It is there at once unless the source has to be asked, which is bounded, or the credential was refused within

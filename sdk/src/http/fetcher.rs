@@ -51,6 +51,11 @@ impl Fetcher {
         Self { beside: true, ..Self::new(requester) }
     }
 
+    /// Whether its requests have a credential.
+    pub(super) fn has_credential(&self) -> bool {
+        self.requester.keeper().has_source()
+    }
+
     async fn fetched(self, FeedAsk { ask, progress }: FeedAsk) -> Result<Fetched, FetchError> {
         if let Some(only) = self.only.as_ref().filter(|only| **only != ask.url.origin()) {
             let detail = format!("url: expected an address of {}", only.ascii_serialization());

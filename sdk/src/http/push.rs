@@ -79,9 +79,9 @@ impl Push {
     ///
     /// One is open at a time. It gives way to the next, and the last to the first, when three attempts in a row came
     /// to nothing without a healthy link (5 s), or at once when the answer says that there is no such stream: 404, 405, 410,
-    /// 426, 501, or another 4xx that is not about the credential, the rate or time. A refused credential is no reason. Ten
-    /// minutes after the first gave way it is tried again. Each stream that is up begins with a look, so no change is
-    /// missed (R5). [`Choice`] has the whole table.
+    /// 426, 501, another 4xx that is not about the credential, the rate or time, or 401 or 403 where no credential was sent.
+    /// A refused credential is no reason. Ten minutes after the first gave way it is tried again. Each stream that is up
+    /// begins with a look, so no change is missed (R5). [`Choice`] has the whole table.
     ///
     /// ```
     /// use outlast::http::push::Push;

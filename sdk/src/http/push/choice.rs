@@ -9,7 +9,7 @@
 //! A stream cannot be had once three attempts in a row have come to nothing, or one whose answer says that there is no such
 //! stream. Of the first that is tried again, and of each once all have come to nothing, one attempt is enough: a
 //! service that is down is not dialed more often with several streams than with one. A refused credential is never a
-//! reason: it is refused by every stream of its origin.
+//! reason: it is refused by every stream of its origin. Where none was sent, the refusal says that there is no such stream.
 //!
 //! One stream alone is always open. Only one is open at a time, so a change of streams may miss events: the look at each
 //! attach sees what they would have told (R5).

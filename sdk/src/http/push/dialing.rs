@@ -200,7 +200,10 @@ impl Dialing {
         let judgement = answer::judge(status, headers, &told, Asked::new(Expected::Bytes, generation));
         let absent = is_absent(&judgement);
         let cause = match judgement {
-            Judgement::Given(Answer::Refused(_)) => return Event::Refused { denied: self.refused() },
+            Judgement::Given(Answer::Refused(_)) => {
+                let sent = self.held.as_ref().is_some_and(|held| held.credential.is_some());
+                return Event::Refused { denied: self.refused(), sent };
+            }
             Judgement::Given(Answer::Unserved(cause)) => cause,
             Judgement::Given(
                 Answer::Value(_) | Answer::Same | Answer::Unchanged | Answer::Nothing | Answer::Absent | Answer::Gone,

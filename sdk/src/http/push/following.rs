@@ -235,6 +235,8 @@ impl Watched {
                 }
             },
             Err(e) => {
+                // Without a credential it is the stream that is refused.
+                let refused = matches!(e.cause, Cause::Unauthorized) && !self.fetch.has_credential();
                 let blameless = matches!(
                     e.cause,
                     Cause::Unauthorized
@@ -242,8 +244,8 @@ impl Watched {
                         | Cause::Stalled { phase: Phase::Credential, .. }
                         | Cause::RateLimited { .. }
                 );
-                let absent = answer::says_absent(&e.cause);
-                (!blameless).then_some(Attempt::Missed { absent, retry_after: e.retry_after })
+                let absent = refused || answer::says_absent(&e.cause);
+                (refused || !blameless).then_some(Attempt::Missed { absent, retry_after: e.retry_after })
             }
         }
     }

@@ -12,6 +12,7 @@
 //!
 //! What matters to the [choice](super::choice) among several streams is told once: `Proven` by a link that is healthy,
 //! `Missed` by an attempt, or a link that was not, that came to nothing for another reason than its credential or the rate.
+//! A refusal where no credential was sent is about the stream.
 
 #[cfg(test)]
 mod tests;
@@ -95,6 +96,9 @@ pub enum Event {
     Refused {
         /// Whether that was the second time for that credential, or nothing will send another one.
         denied: bool,
+        /// Whether a credential was sent. Without one it is the stream that is refused: by a proxy that lets no upgrade pass,
+        /// or to everybody.
+        sent: bool,
     },
     /// The upgrade came to nothing.
     Failed {
@@ -408,7 +412,12 @@ impl Link {
                 State::Dialing { rest, phase, by: now.instant + self.config.phase }
             }
             (State::Dialing { rest, .. }, Event::Unreachable(cause)) => self.unreachable(now, rest, &cause, actions),
-            (State::Dialing { .. }, Event::Refused { denied }) => self.after_refusal(now, denied, Duration::ZERO),
+            (State::Dialing { .. }, Event::Refused { denied, sent }) => {
+                if !sent {
+                    actions.push(Action::Missed { absent: true, retry_after: None });
+                }
+                self.after_refusal(now, denied, Duration::ZERO)
+            }
             (State::Dialing { .. }, Event::Failed { cause, retry_after, absent }) => {
                 tracing::debug!(%cause, ?retry_after, "a stream of events is not served");
                 // A limit of the rate is no fault of the stream.

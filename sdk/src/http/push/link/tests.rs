@@ -211,10 +211,10 @@ fn fc_50_close_codes() {
 fn r8_what_the_answer_to_the_upgrade_asks_for_is_kept_to() {
     let mut rig = Rig::new(Config::default());
     rig.dial(&["a", "b"]);
-    rig.on(Event::Refused { denied: false });
+    rig.on(Event::Refused { denied: false, sent: true });
     assert_eq!(rig.ahead(), 2 * SECOND, "its next use is a backoff step away");
     rig.dial(&["a"]);
-    rig.on(Event::Refused { denied: true });
+    rig.on(Event::Refused { denied: true, sent: true });
     assert_eq!(rig.ahead(), 30 * SECOND);
     rig.tick();
     assert_eq!(rig.on(Event::Denied), []);
@@ -228,7 +228,7 @@ fn r8_what_the_answer_to_the_upgrade_asks_for_is_kept_to() {
 }
 
 /// What other streams are told: healthy once, or why it came to nothing; a refused credential and the rate are no fault of
-/// the stream.
+/// the stream, but it is refused itself where no credential was sent.
 #[test]
 fn an_attempt_that_comes_to_nothing_is_told() {
     let mut rig = Rig::up();
@@ -251,8 +251,10 @@ fn an_attempt_that_comes_to_nothing_is_told() {
             },
             None,
         ),
-        (Event::Refused { denied: false }, None),
-        (Event::Refused { denied: true }, None),
+        (Event::Refused { denied: false, sent: true }, None),
+        (Event::Refused { denied: true, sent: true }, None),
+        (Event::Refused { denied: false, sent: false }, Some(Action::Missed { absent: true, retry_after: None })),
+        (Event::Refused { denied: true, sent: false }, Some(Action::Missed { absent: true, retry_after: None })),
     ] {
         let mut rig = Rig::new(Config::default());
         rig.dial(&["a"]);
@@ -340,7 +342,9 @@ fn r7_a_jump_of_the_clock_forces_a_ping() {
 #[test]
 fn what_is_over_is_not_listened_to() {
     let mut rig = Rig::up();
-    for event in [Event::Upgraded, Event::Permitted, Event::Refused { denied: true }, Event::Began(Phase::Tls)] {
+    for event in
+        [Event::Upgraded, Event::Permitted, Event::Refused { denied: true, sent: true }, Event::Began(Phase::Tls)]
+    {
         assert_eq!(rig.on(event), []);
     }
     rig.on(lost(None, None));

@@ -165,6 +165,35 @@ async fn r3_a_refused_credential_opens_no_other_stream() {
     assert!(timeout(600 * SECOND, listener.accept()).await.is_err(), "sent after two refusals");
 }
 
+/// A proxy that answers the upgrade with 403, or 401, where no credential was sent refuses the stream: the other one is open
+/// at once. A stream on another origin than the read has no credential.
+#[tokio::test(start_paused = true)]
+async fn a_refusal_without_a_credential_gives_way() {
+    let elsewhere = Push::websocket("ws://ws.example/ws").or(Push::events(EVENTS));
+    for (status, host, push, credential) in
+        [(401, HOST, both(), false), (403, HOST, both(), false), (403, "ws.example", elsewhere, true)]
+    {
+        let site = Site::new();
+        let mut listener = site.sockets.listen(host);
+        let (reply, _events) = stream();
+        site.ci.replies("/events", [reply]);
+        let mut read = site.get();
+        if credential {
+            read = read.credential(crate::Credential::bearer("s3cret").unwrap());
+        }
+        let _read = read.push(push).observe::<Value>().unwrap();
+        refused(&mut listener, status, &[]).await;
+        timeout(2 * SECOND, site.ci.until("/events", 1)).await.unwrap_or_else(|_| panic!("{status} of {host}"));
+
+        let site = Site::new();
+        let mut listener = site.sockets.listen(HOST);
+        site.ci.replies("/events", [Reply::status(status)]);
+        let _read = site.get().push(Push::events(EVENTS).or(Push::websocket(WS))).observe::<Value>().unwrap();
+        let _peer = timeout(3 * SECOND, accepted(&mut listener)).await.unwrap_or_else(|_| panic!("{status} of events"));
+        assert_eq!(site.ci.asked("/events").len(), 1, "{status}");
+    }
+}
+
 /// A stream that says that it is over (204) is not asked for again, not even after the other was tried.
 #[tokio::test(start_paused = true)]
 async fn a_stream_that_is_over_stays_over() {
