@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | open: the first | nothing | it cannot be had: the next is open, or resting |
 //! | open: another | 10 min, then the first again | it cannot be had: the next, after the last one the first, is open, or resting; the time: the first is open |
-//! | resting: each has come to nothing since one was healthy | the delay by the outage, and what the service asked for (R8) | that has passed: the next is open |
+//! | resting: each has come to nothing since one was healthy, or the next is not to be asked yet | the delay by the outage, and what its service asked for (R8) | that has passed: the next is open, or the one that may be asked first |
 //!
 //! A stream cannot be had once three attempts in a row have come to nothing, or one whose answer says that there is no such
 //! stream. Of the first that is tried again, and of each once all have come to nothing, one attempt is enough: a
@@ -78,9 +78,9 @@ pub struct Choice {
     tried: usize,
     /// Since when none was.
     outage: Option<Monotonic>,
-    /// Before that time the service asks not to be asked again.
-    floor: Monotonic,
-    /// When the first is tried again.
+    /// Before what time the service of each asks not to be asked again.
+    floors: Vec<Monotonic>,
+    /// When the first is tried again, unless its service asks for more time.
     back: Option<Monotonic>,
 }
 
@@ -94,7 +94,7 @@ impl Choice {
     /// The first of `count` streams is open.
     pub fn new(config: Config, count: usize) -> Self {
         let state = State::Open { index: 0, missed: 0 };
-        Self { config, count, state, tried: 0, outage: None, floor: Monotonic::ZERO, back: None }
+        Self { config, count, state, tried: 0, outage: None, floors: vec![Monotonic::ZERO; count], back: None }
     }
 
     /// The one that is open.
@@ -109,19 +109,36 @@ impl Choice {
         let State::Open { index, missed } = &mut self.state else { return };
         *missed = missed.saturating_add(1);
         let outage = now.instant.since(*self.outage.get_or_insert(now.instant));
-        self.floor = self.floor.max(now.instant + retry_after.unwrap_or_default().min(LONGEST));
+        if let Some(floor) = self.floors.get_mut(*index) {
+            *floor = (*floor).max(now.instant + retry_after.unwrap_or_default().min(LONGEST));
+        }
         let enough = if self.tried < self.count { self.config.attempts } else { 1 };
         if self.count < 2 || !(absent || *missed >= enough) {
             return;
         }
-        let (index, next) = (*index, (*index + 1) % self.count);
+        let index = *index;
         actions.push(Action::Leave(index));
         self.tried += 1;
-        if self.tried < self.count {
+        let next = (index + 1) % self.count;
+        if self.tried < self.count && self.floor(next) <= now.instant {
             return self.opens(now, next, 0, actions);
         }
         let delay = self.config.backoff.delay(now, outage, Duration::ZERO);
-        self.state = State::Resting { next, until: (now.instant + delay).max(self.floor) };
+        let due = now.instant + delay;
+        // The next one in turn, unless another may be asked earlier.
+        let turns = (1..=self.count).map(|n| (index + n) % self.count);
+        let (until, next) =
+            turns.map(|n| (self.floor(n).max(due), n)).min_by_key(|(until, _)| *until).unwrap_or((due, next));
+        self.state = State::Resting { next, until };
+    }
+
+    fn floor(&self, index: usize) -> Monotonic {
+        self.floors.get(index).copied().unwrap_or_default()
+    }
+
+    /// When the first is tried again.
+    fn back(&self) -> Option<Monotonic> {
+        self.back.map(|at| at.max(self.floor(0)))
     }
 
     fn opens(&mut self, now: &Now, index: usize, missed: u32, actions: &mut Actions<Action>) {
@@ -138,7 +155,7 @@ impl Choice {
     fn tick(&mut self, now: &Now, actions: &mut Actions<Action>) {
         match self.state {
             State::Resting { next, until } if until <= now.instant => self.opens(now, next, 0, actions),
-            State::Open { index, .. } if self.back.is_some_and(|at| at.max(self.floor) <= now.instant) => {
+            State::Open { index, .. } if self.back().is_some_and(|at| at <= now.instant) => {
                 actions.push(Action::Leave(index));
                 self.opens(now, 0, self.config.attempts.saturating_sub(1), actions);
             }
@@ -169,7 +186,7 @@ impl Machine for Choice {
 
     fn deadline(&self) -> Option<Monotonic> {
         match self.state {
-            State::Open { .. } => self.back.map(|at| at.max(self.floor)),
+            State::Open { .. } => self.back(),
             State::Resting { until, .. } => Some(until),
         }
     }

@@ -123,8 +123,14 @@ fn r8_retry_after_is_kept_to_before_a_stream_is_asked_again() {
     let later = |absent, after| Event::Missed { absent, retry_after: Some(after) };
     let mut rig = Rig::new(2);
     assert_eq!(rig.on(later(true, 40 * SECOND)), from_to(0, 1), "the other was not asked");
-    assert_eq!(rig.on(ABSENT), [Action::Leave(1)]);
+    assert_eq!(rig.on(later(true, 50 * SECOND)), [Action::Leave(1)]);
     assert_eq!(rig.ahead(), Some(40 * SECOND));
+    assert_eq!(rig.tick(), [Action::Open(0)]);
+    assert_eq!(rig.on(ABSENT), [Action::Leave(0)]);
+    assert_eq!(rig.tick(), [Action::Open(0)], "the other is not to be asked for 10 s more");
+    rig.now += 10 * SECOND;
+    assert_eq!(rig.on(ABSENT), [Action::Leave(0)]);
+    assert_eq!(rig.tick(), [Action::Open(1)]);
     let mut rig = Rig::new(2);
     rig.on(later(true, 3600 * SECOND));
     rig.on(Event::Proven);
@@ -134,6 +140,28 @@ fn r8_retry_after_is_kept_to_before_a_stream_is_asked_again() {
     let mut rig = Rig::new(2);
     rig.on(later(true, Duration::MAX));
     assert_eq!(rig.ahead(), Some(24 * 3600 * SECOND), "a mistyped one");
+}
+
+/// What the service of one stream asks for keeps no other away: it may be elsewhere.
+#[test]
+fn retry_after_of_one_stream_is_not_that_of_another() {
+    let hour = Event::Missed { absent: false, retry_after: Some(3600 * SECOND) };
+    let mut rig = Rig::new(2);
+    rig.on(ABSENT);
+    rig.on(hour);
+    assert_eq!(rig.ahead(), Some(600 * SECOND), "the first is tried as ever");
+    assert_eq!(rig.tick(), from_to(1, 0));
+    // Not the one that asked for an hour.
+    assert_eq!(rig.on(MISSED), [Action::Leave(0)]);
+    assert_eq!(rig.tick(), [Action::Open(0)]);
+    assert!(rig.now < 632 * SECOND, "{:?}", rig.now);
+    let mut rig = Rig::new(2);
+    rig.on(ABSENT);
+    rig.on(MISSED);
+    rig.on(MISSED);
+    assert_eq!(rig.on(hour), [Action::Leave(1)]);
+    assert_eq!(rig.tick(), [Action::Open(0)]);
+    assert!(rig.now < 2 * SECOND, "{:?}", rig.now);
 }
 
 proptest! {
