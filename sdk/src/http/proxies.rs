@@ -1,5 +1,6 @@
 //! Which proxy is between here and a service.
 
+use ::http::Uri;
 use hyper_util::client::proxy::matcher::Matcher;
 use reqwest::{ClientBuilder, Proxy};
 use secrecy::{ExposeSecret as _, SecretString};
@@ -53,8 +54,15 @@ fn address(text: &SecretString) -> Result<Url, Error> {
     let text = text.expose_secret();
     let with_scheme = if text.contains("://") { text.to_owned() } else { format!("http://{text}") };
     let url = Url::parse(&with_scheme).map_err(|_| unusable())?;
-    // Anything else would be taken for no proxy at all.
-    if !SCHEMES.contains(&url.scheme()) || url.host_str().is_none_or(str::is_empty) { Err(unusable()) } else { Ok(url) }
+    let usable = SCHEMES.contains(&url.scheme()) && url.host_str().is_some_and(|host| !host.is_empty());
+    if usable && is_taken(&url) { Ok(url) } else { Err(unusable()) }
+}
+
+/// Whether requests would go through it: what a matcher cannot read is no proxy to it, and requests would go without.
+fn is_taken(url: &Url) -> bool {
+    let matcher = Matcher::builder().all(url.as_str()).build();
+    let is_taken = |uri| matcher.intercept(&Uri::from_static(uri)).is_some();
+    is_taken("http://service.example/") && is_taken("https://service.example/")
 }
 
 /// Without a source: it may quote the URL, and that may hold a password.

@@ -434,6 +434,8 @@ async fn what_is_not_usable_is_refused_with_the_name_of_the_field() {
     for (agent, field) in [
         (Agent::builder().proxy("ftp://user:hush@proxy.example/"), "proxy"),
         (Agent::builder().proxy("http://hush:hush@ /"), "proxy"),
+        // A URL to some, which others cannot read: it must not mean no proxy.
+        (Agent::builder().proxy("socks5://hush:hush@pr\u{f6}xy.example:1080"), "proxy"),
         (Agent::builder().root_certificates("hush"), "root_certificates"),
         (files(Agent::builder()).root_certificates("hush"), "root_certificates"),
         (Agent::builder().client_certificate(issued.chain.as_str(), "hush"), "client_certificate key"),
@@ -443,6 +445,12 @@ async fn what_is_not_usable_is_refused_with_the_name_of_the_field() {
         assert!(error.is_invalid() && error.to_string().starts_with(&format!("{field}: expected ")), "{error}");
         assert!(!format!("{error:?}").contains("hush"), "{error:?}");
     }
-    let error = Agent::builder().proxy("ftp://proxy.example/").build().unwrap_err();
-    assert!(error.is_invalid(), "{error}");
+    for proxy in ["ftp://proxy.example/", "socks5h://pr\u{f6}xy.example"] {
+        let error = Agent::builder().proxy(proxy).build().unwrap_err();
+        assert!(error.is_invalid(), "{error}");
+        for pool in [Pool::builder(), Pool::builder().root_certificates_file("/none")] {
+            let error = pool.proxy(proxy).build().unwrap_err();
+            assert!(error.is_invalid(), "{error}");
+        }
+    }
 }
