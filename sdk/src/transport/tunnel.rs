@@ -107,8 +107,13 @@ impl Proxy {
         let authority = match self.kind {
             Kind::Socks4 { here: true } | Kind::Socks5 { here: true } => {
                 let found = network.resolve(host.into(), port).await?;
-                let first = found.first().ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
-                first.to_string()
+                // SOCKS4 knows no IPv6.
+                let four = matches!(self.kind, Kind::Socks4 { .. });
+                let first = found.iter().find(|address| !four || !address.starts_with('['));
+                let kind = if four { "an IPv4 address" } else { "an address" };
+                first
+                    .ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, format!("expected {kind} of {host}")))?
+                    .to_string()
             }
             Kind::Http | Kind::Https | Kind::Socks4 { .. } | Kind::Socks5 { .. } if host.contains(':') => {
                 format!("[{host}]:{port}")

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use futures::{SinkExt as _, StreamExt as _};
 use secrecy::SecretString;
 use tempfile::TempDir;
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, copy_bidirectional};
 use tokio::sync::Notify;
 use tokio_tungstenite::accept_async;
 use tokio_tungstenite::tungstenite::Message;
@@ -117,6 +117,45 @@ async fn socks_proxies_are_asked_by_name_or_by_address() {
     for url in [format!("socks5h://user:hush@{}", by_name.address), format!("socks5://{}", by_address.address)] {
         let egress = Egress::new(Arc::new(Four), &one(url), Trust::default()).unwrap();
         opened(&egress, "ws://localhost:7/ws").await.0.unwrap();
+    }
+}
+
+/// SOCKS4 knows no IPv6: of a name that has both kinds of addresses, it is asked for the first of IPv4.
+#[tokio::test]
+async fn a_socks4_proxy_is_asked_for_an_address_of_ipv4() {
+    let service = Peer::serve(|_, stream| takes(stream)).await;
+    let to = service.address;
+    let proxy = Peer::serve(move |_, mut stream| async move {
+        let mut asked = [0; 9]; // version, command, port, address, and the end of the empty user
+        stream.read_exact(&mut asked).await.unwrap();
+        assert_eq!(asked, [4, 1, 0, 7, 192, 0, 2, 7, 0]);
+        stream.write_all(&[0, 90, 0, 0, 0, 0, 0, 0]).await.unwrap();
+        let mut service = tokio::net::TcpStream::connect(to).await.unwrap();
+        let _ = copy_bidirectional(&mut stream, &mut service).await;
+    })
+    .await;
+    let proxies = one(format!("socks4://{}", proxy.address));
+    let both = Names(&["[2001:db8::7]:7", "192.0.2.7:7", "192.0.2.8:7"]);
+    let both = Egress::new(Arc::new(both), &proxies, Trust::default()).unwrap();
+    opened(&both, "ws://ci.example:7/ws").await.0.unwrap();
+    let six = Egress::new(Arc::new(Names(&["[2001:db8::7]:7"])), &proxies, Trust::default()).unwrap();
+    let failed = opened(&six, "ws://ci.example:7/ws").await.0.unwrap_err();
+    assert!(failed.to_string().contains("IPv4"), "{failed}");
+}
+
+/// `ci.example` has these addresses.
+struct Names(&'static [&'static str]);
+
+impl Network for Names {
+    fn resolve(&self, host: Arc<str>, port: u16) -> BoxFuture<'static, std::io::Result<Vec<Arc<str>>>> {
+        if &*host != "ci.example" {
+            return Tcp::default().resolve(host, port);
+        }
+        Box::pin(std::future::ready(Ok(self.0.iter().map(|address| Arc::from(*address)).collect())))
+    }
+
+    fn connect(&self, address: Arc<str>) -> BoxFuture<'static, std::io::Result<Box<dyn crate::transport::Io>>> {
+        Tcp::default().connect(address)
     }
 }
 
