@@ -173,3 +173,25 @@ pub(super) enum Happening {
     /// The new value, encoded.
     Value(Bytes),
 }
+
+/// What one of the streams of a [`Push`] says.
+#[derive(Debug)]
+enum Report {
+    /// Of what it tells of.
+    Happened(Happening),
+    /// Of itself: an attempt came to nothing, or what it opened ended before it had proven healthy.
+    Missed {
+        /// The answer says that there is no such stream.
+        absent: bool,
+        /// The service asks not to be asked before this time has passed.
+        retry_after: Option<Duration>,
+    },
+    /// Of itself: it has proven healthy.
+    Proven,
+}
+
+impl From<Happening> for Report {
+    fn from(happening: Happening) -> Self {
+        Self::Happened(happening)
+    }
+}

@@ -13,9 +13,8 @@ use tokio_tungstenite::tungstenite::handshake::client::Request;
 use url::Url;
 
 use super::link::{Action, Config, Event, Link};
-use super::source::Report;
 use super::websocket::{Said, WebSocket};
-use super::{Happening, as_http, backoff};
+use super::{Happening, Report, as_http, backoff};
 use crate::connection::close::CloseMeaning;
 use crate::connection::liveness;
 use crate::credential::{Held, Refusals, Scope, Unheld, Verdict};

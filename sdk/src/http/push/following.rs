@@ -12,8 +12,7 @@ use tokio::sync::mpsc;
 use url::Url;
 
 use super::events::Events;
-use super::source::Report;
-use super::{Happening, backoff};
+use super::{Happening, Report, backoff};
 use crate::env::{Alarm, Env};
 use crate::error::{Cause, Phase};
 use crate::http::answer;

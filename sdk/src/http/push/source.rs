@@ -1,12 +1,10 @@
 //! One open stream; it reconnects by itself.
 
-use std::time::Duration;
-
 use url::Url;
 
 use super::dialing::Dialing;
 use super::following::Following;
-use super::{Happening, Kind, as_http};
+use super::{Kind, Report, as_http};
 use crate::error::Error;
 use crate::http::requester::Requester;
 
@@ -14,28 +12,6 @@ use crate::http::requester::Requester;
 pub(super) enum Source {
     Events(Box<Following>),
     WebSocket(Box<Dialing>),
-}
-
-/// What it says.
-#[derive(Debug)]
-pub(super) enum Report {
-    /// Of what it tells of.
-    Happened(Happening),
-    /// Of itself: an attempt came to nothing, or what it opened ended before it had proven healthy.
-    Missed {
-        /// The answer says that there is no such stream.
-        absent: bool,
-        /// The service asks not to be asked before this time has passed.
-        retry_after: Option<Duration>,
-    },
-    /// Of itself: it has proven healthy.
-    Proven,
-}
-
-impl From<Happening> for Report {
-    fn from(happening: Happening) -> Self {
-        Self::Happened(happening)
-    }
 }
 
 impl Source {

@@ -5,8 +5,8 @@ use std::collections::VecDeque;
 use url::Url;
 
 use super::choice::{Action, Choice, Config, Event};
-use super::source::{Report, Source};
-use super::{Happening, Push, backoff};
+use super::source::Source;
+use super::{Happening, Push, Report, backoff};
 use crate::env::{Alarm, Env};
 use crate::error::Cause;
 use crate::http::requester::Requester;
