@@ -38,7 +38,7 @@ pub(super) struct Dialing {
     refusals: Refusals,
     wanted: Option<Box<Wanted>>,
     /// Until the upgrade is answered.
-    allowed: Option<Arc<Allowed>>,
+    permission: Option<Permission>,
     /// What the present attempt was made with.
     held: Option<Held>,
     step: Option<Underway>,
@@ -53,6 +53,38 @@ struct Live {
     writing: bool,
     /// No answer to a ping has come that followed the first messages.
     unanswered: bool,
+}
+
+/// The permission of one round. Dropped while no connection was made, it takes nothing of the service's rate.
+struct Permission {
+    allowed: Arc<Allowed>,
+    /// Where the present dial is.
+    progress: Option<Progress>,
+    /// Whether one before it had a connection.
+    reached: bool,
+}
+
+impl Permission {
+    fn new(allowed: Arc<Allowed>) -> Self {
+        Self { allowed, progress: None, reached: false }
+    }
+
+    fn has_reached(&self) -> bool {
+        self.reached || self.progress.as_ref().is_some_and(|progress| !progress.is_connecting())
+    }
+
+    fn dials(&mut self, progress: Progress) {
+        self.reached = self.has_reached();
+        self.progress = Some(progress);
+    }
+}
+
+impl Drop for Permission {
+    fn drop(&mut self) {
+        if !self.has_reached() {
+            self.allowed.granted().unsent();
+        }
+    }
 }
 
 /// A step of an attempt.
@@ -78,7 +110,7 @@ impl Dialing {
             link,
             refusals: Refusals::default(),
             wanted: None,
-            allowed: None,
+            permission: None,
             held: None,
             step: None,
             live: None,
@@ -92,7 +124,7 @@ impl Dialing {
     /// Lets go of it. The next [`next`](Self::next) begins anew, and knows what was refused.
     pub(super) fn stop(&mut self) {
         self.link = link(&self.websocket);
-        (self.wanted, self.allowed, self.held) = (None, None, None);
+        (self.wanted, self.permission, self.held) = (None, None, None);
         (self.step, self.live) = (None, None);
         self.ready.clear();
         self.begun = false;
@@ -139,13 +171,14 @@ impl Dialing {
             }
             Wish::Allowed(allowed) => {
                 self.wanted = None;
+                let permission = Permission::new(allowed);
+                let held = permission.allowed.held.clone();
                 // R3: a credential that was refused twice is not sent again. Without one there is none to spare.
-                let sends = allowed.held.credential.is_some();
-                if sends && self.refusals.denied(allowed.held.generation) {
+                if held.credential.is_some() && self.refusals.denied(held.generation) {
                     return self.tell(Event::Denied);
                 }
-                self.held = Some(allowed.held.clone());
-                self.allowed = Some(allowed);
+                self.held = Some(held);
+                self.permission = Some(permission);
                 self.tell(Event::Permitted);
             }
         }
@@ -161,8 +194,8 @@ impl Dialing {
             Step::Resolved(Err(e)) => self.tell(Event::Unresolved(e.to_string().into())),
             Step::Dialed(dialed) => match *dialed {
                 Ok(Upgraded { mut socket, headers }) => {
-                    if let Some(allowed) = self.allowed.take() {
-                        allowed.told(&Told::of(StatusCode::SWITCHING_PROTOCOLS, &headers, self.env.wall()));
+                    if let Some(permission) = self.permission.take() {
+                        permission.allowed.told(&Told::of(StatusCode::SWITCHING_PROTOCOLS, &headers, self.env.wall()));
                     }
                     let hellos = self.websocket.hellos();
                     for hello in hellos {
@@ -191,8 +224,8 @@ impl Dialing {
         let mut told = Told::of(status, headers, self.env.wall());
         let body = response.body().as_deref().unwrap_or_default();
         told.throttled |= status == StatusCode::FORBIDDEN && answer::speaks_of_rate(body);
-        if let Some(allowed) = &self.allowed {
-            allowed.told(&told);
+        if let Some(permission) = &self.permission {
+            permission.allowed.told(&told);
         }
         let generation = self.held.as_ref().map(|held| held.generation).unwrap_or_default();
         let retry_after = told.wait();
@@ -314,7 +347,7 @@ impl Dialing {
         }
         if self.step.is_none() && self.wanted.is_none() {
             // The round is over.
-            self.allowed = None;
+            self.permission = None;
         }
     }
 
@@ -322,6 +355,10 @@ impl Dialing {
         let egress = Arc::clone(self.requester.egress());
         let (url, request) = (self.url.clone(), self.request());
         let (progress, phases) = Progress::observed();
+        progress.begins(Phase::Connect);
+        if let Some(permission) = &mut self.permission {
+            permission.dials(progress.clone());
+        }
         let dialed = async move {
             let request = request.map_err(NoUpgrade::Broken)?;
             egress.open(&url, address, request, |phase| progress.begins(phase)).await

@@ -374,6 +374,24 @@ async fn r8_an_open_stream_holds_no_place_of_the_budget() {
     shows(&read, 2, 5 * SECOND).await;
 }
 
+/// R8: a dial that reaches nobody takes nothing of what remains in a window: of four requests an hour none is spent on a
+/// host that is away, so the dials go on and find it when it is back.
+#[tokio::test(start_paused = true)]
+async fn r8_a_dial_that_reaches_nobody_takes_nothing_of_the_window() {
+    let site = Site::new();
+    site.ci.on("/run", |_| {
+        let reply = Reply::json(json!({ "n": 1 })).header("ratelimit-limit", "100");
+        reply.header("ratelimit-remaining", "4").header("ratelimit-reset", "3600")
+    });
+    let read = site.get().pace(crate::http::poll::Pace::every(3600 * SECOND)).push(Push::websocket(WS));
+    let _read = read.observe::<Value>().unwrap();
+    sleep(3000 * SECOND).await;
+    let dials = site.sockets.connects(HOST);
+    assert!(dials > 60, "{dials} dials, {} looks", site.looks());
+    let mut listener = site.sockets.listen(HOST);
+    timeout(31 * SECOND, accepted(&mut listener)).await.unwrap_or_else(|_| panic!("{} looks", site.looks()));
+}
+
 /// The stream is closed with the last observer.
 #[tokio::test(start_paused = true)]
 async fn it_ends_with_the_read() {
