@@ -99,7 +99,7 @@ impl Push {
         self.kinds.iter().try_for_each(Kind::check)
     }
 
-    /// Whether another one would tell of the same.
+    /// Whether another one would tell of the same: all that was set up is the same, and the caller's code is shared.
     pub(super) fn is(&self, other: &Self) -> bool {
         self.kinds.len() == other.kinds.len() && self.kinds.iter().zip(&other.kinds).all(|(one, other)| one.is(other))
     }

@@ -69,7 +69,8 @@ impl Events {
     }
 
     pub(super) fn is(&self, other: &Self) -> bool {
-        (&self.url, &self.named, self.values) == (&other.url, &other.named, other.values)
+        let what = |it: &Self| (it.url.clone(), it.named.clone(), it.values, it.replays, it.quiet);
+        what(self) == what(other)
     }
 
     pub(super) fn happening(&self, event: &sse::Event) -> Option<Happening> {

@@ -67,6 +67,37 @@ impl Site {
     }
 }
 
+/// Another stream takes the place of one only where it was set up otherwise.
+#[test]
+fn two_streams_tell_of_the_same_where_all_that_was_set_up_is_the_same() {
+    let events = || Push::events(EVENTS);
+    let socket = || Push::websocket(WS);
+    let told = socket().confirmed_by(|_| true).values(|_| None);
+    let kinds: Vec<Push> = vec![
+        events().into(),
+        events().named(["push"]).into(),
+        events().values().into(),
+        events().replays(true).into(),
+        events().quiet(SECOND).into(),
+        Push::events("http://ci.example/others").into(),
+        socket().into(),
+        socket().hello("hello").into(),
+        socket().subprotocol("v1").into(),
+        socket().confirmed_by(|_| true).into(),
+        socket().confirmed_by(|_| true).into(),
+        socket().values(|_| None).into(),
+        socket().values(|_| None).into(),
+        told.clone().into(),
+        told.values(|_| None).into(),
+        socket().or(events()),
+    ];
+    for (n, one) in kinds.iter().enumerate() {
+        for (m, other) in kinds.iter().enumerate() {
+            assert_eq!(one.is(&other.clone()), n == m, "{n} {m}");
+        }
+    }
+}
+
 /// Waits until the read is fresh with that number, at most so long; how long it took.
 async fn shows(read: &Observable<Value>, n: u64, within: Duration) -> Duration {
     let since = Instant::now();

@@ -99,6 +99,8 @@ impl WebSocket {
 
     pub(super) fn is(&self, other: &Self) -> bool {
         (&self.url, &self.subprotocol, &self.hello) == (&other.url, &other.subprotocol, &other.hello)
+            && is_shared(self.confirmed_by.as_ref(), other.confirmed_by.as_ref())
+            && is_shared(self.values.as_ref(), other.values.as_ref())
     }
 
     pub(super) fn requested(&self) -> Option<HeaderValue> {
@@ -127,6 +129,15 @@ impl WebSocket {
             },
             None => Said::Hint,
         }
+    }
+}
+
+/// Whether it is the same code of the caller. What was written twice is not: nobody knows what it does.
+fn is_shared<T: ?Sized>(one: Option<&Arc<T>>, other: Option<&Arc<T>>) -> bool {
+    match (one, other) {
+        (Some(one), Some(other)) => Arc::ptr_eq(one, other),
+        (None, None) => true,
+        (Some(_), None) | (None, Some(_)) => false,
     }
 }
 
