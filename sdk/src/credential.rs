@@ -45,6 +45,8 @@ pub(crate) use refusals::{Refusals, Verdict};
 pub use source::{Source, command, file, variable};
 #[cfg(feature = "http")]
 pub(crate) use standing::Scope;
+#[cfg(feature = "http")]
+pub(crate) use text::{MOST, room};
 
 use std::fmt;
 use std::sync::Arc;

@@ -3,12 +3,12 @@
 use secrecy::zeroize::Zeroizing;
 
 /// The most that a source may give: 64 KiB.
-pub(super) const MOST: usize = 64 << 10;
+pub(crate) const MOST: usize = 64 << 10;
 
 /// What a source gave, wiped when it is dropped.
-pub(super) type Text = Zeroizing<Vec<u8>>;
+pub(crate) type Text = Zeroizing<Vec<u8>>;
 
 /// Room for the most that is read and one byte more: what is never moved to a larger place leaves no copy behind.
-pub(super) fn room() -> Text {
+pub(crate) fn room() -> Text {
     Zeroizing::new(Vec::with_capacity(MOST + 1))
 }

@@ -154,7 +154,8 @@ impl PoolBuilder {
         self
     }
 
-    /// The same from two PEM files, read again as [`root_certificates_file`](Self::root_certificates_file) is.
+    /// The same from two PEM files, read again as [`root_certificates_file`](Self::root_certificates_file) is. That of the key
+    /// is at most 64 KiB long.
     pub fn client_certificate_files(mut self, chain: impl Into<PathBuf>, key: impl Into<PathBuf>) -> Self {
         self.settings.trust.identity = Identity::Files { chain: chain.into(), key: key.into() };
         self

@@ -1,6 +1,7 @@
 //! Whom this library trusts and who it says that it is, from bytes and from files that others replace.
 
 use std::fmt;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,6 +11,7 @@ use tokio::sync::{Mutex, Semaphore};
 use tokio::time::Instant;
 
 use super::exchange::{Failure, FailureKind};
+use crate::credential::{MOST, room};
 use crate::error::Error;
 use crate::transport::tls;
 
@@ -74,7 +76,7 @@ impl Trust {
             Identity::Pem { chain, key } => Some((chain.clone(), key.clone())),
             Identity::Files { chain, key } => {
                 let chain = read("client_certificate_files", chain)?;
-                Some((chain, read("client_certificate_files", key)?.into()))
+                Some((chain, read_key("client_certificate_files", key)?))
             }
         };
         Ok(Material { roots, identity })
@@ -82,7 +84,23 @@ impl Trust {
 }
 
 fn read(field: &str, path: &Path) -> Result<Vec<u8>, Failure> {
-    std::fs::read(path).map_err(|e| Failure::new(FailureKind::Tls, format!("{field} {}: {e}", path.display())))
+    std::fs::read(path).map_err(|e| unreadable(field, path, &e))
+}
+
+/// A private key: no copy of it stays behind.
+fn read_key(field: &str, path: &Path) -> Result<SecretSlice<u8>, Failure> {
+    let mut bytes = room();
+    let read = std::fs::File::open(path).and_then(|file| file.take(MOST as u64 + 1).read_to_end(&mut bytes));
+    read.map_err(|e| unreadable(field, path, &e))?;
+    if bytes.len() > MOST {
+        return Err(unreadable(field, path, &format_args!("more than {MOST} bytes")));
+    }
+    // Exactly as long as it is: what is cut to size later is moved.
+    Ok(bytes.to_vec().into())
+}
+
+fn unreadable(field: &str, path: &Path, why: &dyn fmt::Display) -> Failure {
+    Failure::new(FailureKind::Tls, format!("{field} {}: {why}", path.display()))
 }
 
 /// What TLS is made from.
@@ -193,6 +211,25 @@ fn remade<T>(trust: &Trust, make: &Make<T>, before: Option<Made<T>>) -> Result<M
 #[cfg(all(test, unix))]
 mod tests {
     use super::*;
+
+    /// A key is read into one place that is wiped, and has no more room than that: one that is longer is none.
+    #[test]
+    fn a_key_is_read_into_one_place() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("key");
+        for (length, fits) in [(0, true), (MOST, true), (MOST + 1, false), (MOST * 3, false)] {
+            std::fs::write(&path, vec![b'k'; length]).unwrap();
+            let identity = Identity::Files { chain: path.clone(), key: path.clone() };
+            let material = Trust { identity, ..Trust::default() }.material();
+            match material {
+                Ok(material) => {
+                    assert!(fits, "{length}");
+                    assert_eq!(material.identity().unwrap().key.len(), length);
+                }
+                Err(failure) => assert!(!fits && failure.to_string().contains("more than 65536 bytes"), "{failure}"),
+            }
+        }
+    }
 
     /// A file that hangs blocks one thread, not one for each attempt that is given up.
     #[tokio::test]
