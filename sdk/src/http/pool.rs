@@ -34,7 +34,8 @@ use crate::error::Error;
 ///
 /// TLS trusts what the platform trusts, and what the builder is given beside it. Proxies are those of the usual
 /// variables (`HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY`, `NO_PROXY`) as they are when the pool is built, unless the
-/// builder says otherwise. Cloning is cheap and shares the connections.
+/// builder says otherwise; with certificates from files they are read anew each time that the files are used for the first
+/// time or have changed. Cloning is cheap and shares the connections.
 ///
 /// [`Connection::Fresh`] makes a connection for one request, which is not pooled afterwards. An HTTP/2 connection is
 /// asked for a sign of life, so a dead one is found while nothing is sent on it, too, and leaves the pool (FC-91).
