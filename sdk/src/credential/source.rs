@@ -38,8 +38,11 @@ pub fn file(path: impl Into<PathBuf>) -> Source {
 /// Credentials from what `program` prints with `args`, run anew each time: `gh auth token`, `vault read -field=token ..`.
 ///
 /// No shell is involved. Its input is empty, its errors are not shown: when it fails, only its name and its exit status are
-/// told, so run it by hand to see more. It is killed when it is not needed any more, and when it prints more than 64 KiB.
-/// Programs that it starts itself are not killed, and it has not answered while one of them keeps its output open.
+/// told, so run it by hand to see more. It has not answered while a program that it started keeps its output open.
+///
+/// It is killed when it has no answer within its bound, is not needed any more, or prints more than 64 KiB. On Unix it runs
+/// in a process group of its own, and what it started is killed with it, unless that has left the group. So it neither hears
+/// of Ctrl-C at the terminal nor may it ask there. What it leaves behind when it ends by itself stays.
 ///
 /// Put no secret among `args`: every user of the machine can read them.
 pub fn command<A: Into<OsString>>(program: impl Into<OsString>, args: impl IntoIterator<Item = A>) -> Source {
