@@ -197,6 +197,22 @@ impl fmt::Debug for Credential {
 /// returns a future of a credential. An error means that the source cannot be reached now: reads are stale meanwhile,
 /// nothing ends. The text of the error is shown as the cause, so it is to hold no secret.
 ///
+/// Reads whose sources have one [identity](Self::identity) ask once for all of them. A closure, or a source of one's own
+/// without an identity, is shared by giving each read a clone of the same `Arc` of it:
+///
+/// ```no_run
+/// use std::sync::Arc;
+/// use outlast::Credential;
+/// # async fn mint() -> Result<String, outlast::Error> { Ok("t0ken".into()) }
+///
+/// # fn watch() -> Result<(), outlast::Error> {
+/// let minted = Arc::new(|| async { Credential::bearer(mint().await?) });
+/// for run in ["https://ci.example/runs/7", "https://ci.example/runs/8"] {
+///     let run = outlast::http::get(run).credential(Arc::clone(&minted)).observe::<serde_json::Value>()?;
+/// }
+/// # Ok(()) }
+/// ```
+///
 /// A [`Client`](crate::Client) sends its credential only when it connects, so it asks for one that lasts before it dials
 /// again. A connection that is up when its credential expires stays up until the service closes it.
 pub trait Credentials: Send + Sync + 'static {
@@ -207,13 +223,13 @@ pub trait Credentials: Send + Sync + 'static {
     fn credential(&self) -> BoxFuture<'static, Result<Credential, Error>>;
 
     /// What the source is known by. Polled reads of one agent and origin whose sources have the same identity share what
-    /// it gives: it is asked once for all of them. Default: none; such a source is shared as an `Arc` of it.
+    /// it gives: it is asked once for all of them. Default: none. An `Arc` of such a source is known by where it points to.
     fn identity(&self) -> Option<Identity> {
         None
     }
 }
 
-impl Credentials for Arc<dyn Credentials> {
+impl<S: Credentials + ?Sized> Credentials for Arc<S> {
     fn credential(&self) -> BoxFuture<'static, Result<Credential, Error>> {
         (**self).credential()
     }

@@ -78,6 +78,37 @@ async fn fc_51_a_token_that_expired_is_refreshed_once() {
     assert_eq!((vault.asked(), uses(&world, "t1"), seen.end()), (asked + 1, before + 1, None));
 }
 
+/// R3: ten reads that share a closure, or a source of one's own without an identity, as an `Arc` of it ask it once. Given
+/// to each by itself it is asked for each: nothing says that it is the same.
+#[tokio::test(start_paused = true)]
+async fn r3_reads_ask_a_closure_that_they_share_once() {
+    let asked_by_ten = async |shared: bool| {
+        let (world, asked) = (World::new(), Arc::new(AtomicUsize::new(0)));
+        world.ci.on("/run", |_| run("running"));
+        let count = Arc::clone(&asked);
+        let source = Arc::new(move || {
+            count.fetch_add(1, Ordering::Relaxed);
+            async { Credential::bearer("t1") }
+        });
+        let reads: Vec<_> = (0..10)
+            .map(|_| {
+                let (get, source) = (world.get("/run"), Arc::clone(&source));
+                let get = if shared { get.credential(source) } else { get.credential(move || source()) };
+                get.observe::<Run>().unwrap()
+            })
+            .collect();
+        for read in &reads {
+            world.shows(read, "running", MINUTE).await;
+        }
+        assert!(uses(&world, "t1") >= 10);
+        asked.load(Ordering::Relaxed)
+    };
+    assert_eq!((asked_by_ten(true).await, asked_by_ten(false).await), (1, 10));
+    let vault = Arc::new(Vault::with("t1"));
+    let (one, other) = (Arc::clone(&vault).identity(), Arc::new(Vault::with("t1")).identity());
+    assert!(one.is_some() && one == vault.identity() && one != other);
+}
+
 /// FC-51, R3: no token is used after two refusals, a second or more apart; the read ends as denied.
 #[tokio::test(start_paused = true)]
 async fn fc_51_a_token_refused_twice_is_never_sent_again() {
