@@ -23,6 +23,9 @@ pub(crate) trait Guide<T>: Send {
     /// What an answer comes down to; `value` is there with [`Answer::Value`].
     fn judge(&mut self, now: Now, answer: Answer, value: Option<&T>) -> Guided;
 
+    /// This value is shown from now on: the machine took it.
+    fn shown(&mut self, now: Now, value: &T);
+
     /// A request came to no answer.
     fn unanswered(&mut self, now: Now);
 }

@@ -372,6 +372,9 @@ impl<T: Send + Sync + 'static> Poller<T> {
                     let mut value = None;
                     if let Shown::Fresh { take, .. } = shown {
                         value = if take { self.taken.take() } else { None };
+                        if let (Some(guide), Some(value)) = (&mut self.guide, &value) {
+                            guide.shown(self.env.now(), value);
+                        }
                         if let Some(identity) = self.learned.take() {
                             self.shown = identity;
                         }

@@ -33,8 +33,8 @@ pub struct Stage {
     pub missing: Option<Arc<str>>,
     /// After how long without a change the service forgets it. Default: it does not.
     ///
-    /// A read looks at least twice in that time, so that it sees the end. Once it has, that the resource is not there any more
-    /// is as expected: what is shown stays. What is not over when it is forgotten is looked for in the stage that is
+    /// A read looks at least twice in that time, so that it sees the end. Once it shows that, that the resource is not there
+    /// any more is as expected: what is shown stays. What is not over when it is forgotten is looked for in the stage that is
     /// [`missing`](Self::missing), or gone (R3).
     pub vanishes_after: Option<Duration>,
 }

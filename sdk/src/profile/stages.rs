@@ -22,14 +22,15 @@ const NOT_YET_VISIBLE: Action = Action::Take(Answer::Unserved(Cause::NotYetVisib
 ///
 /// The driver reads [`url`](Self::url). It hands each body to [`read`](Self::read), and what that gives, a 404 or 410, or
 /// that there was no answer of use, to the machine; the machine says what the answer comes down to for the machine of the polled read
-/// ([`poll::Answer`](Answer)), and whether another address is read from now on. Whatever a body says, the origin stays.
+/// ([`poll::Answer`](Answer)), and whether another address is read from now on. What that read then shows, it is told as well.
+/// Whatever a body says, the origin stays.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Stages {
     profile: Arc<Profile>,
     here: Location,
     /// Whether this stage was seen.
     seen: bool,
-    /// Whether it was last seen to be over, in the latest attempt.
+    /// Whether what is shown of it says that it is over, in the latest attempt.
     over: bool,
     /// Whether any stage before this one was.
     moved: bool,
@@ -52,6 +53,9 @@ pub struct Stages {
 pub enum Event {
     /// An answer says this of the work.
     Read(Arc<Work>),
+    /// The read shows this of the work, an answer or what was pushed. Only what is shown can be confirmed (R4): a read does
+    /// not show all that it is told, such as what is older than what it shows.
+    Shown(Arc<Work>),
     /// There is no such resource: 404, or a list without it.
     Absent,
     /// The resource is no more: 410.
@@ -148,8 +152,6 @@ impl Stages {
         }
         self.haste = 0;
         let marks = self.marks(work);
-        // What a replica still says of an attempt before is no end of this one (R10).
-        self.over = marks.terminal && marks.attempt >= self.attempt;
         let mut actions = Vec::new();
         if marks.attempt > self.attempt {
             let is_first = self.attempt.is_none();
@@ -160,6 +162,16 @@ impl Stages {
         }
         actions.push(Action::Take(Answer::Value(marks)));
         actions
+    }
+
+    fn on_shown(&mut self, work: &Work) {
+        // What was read before a turn is shown after it.
+        let is_here = work.location.as_ref().is_some_and(|location| location.url == self.here.url);
+        if is_here {
+            let marks = self.marks(work);
+            // An end of an attempt before is none of this one (R10).
+            self.over = marks.terminal && marks.attempt >= self.attempt;
+        }
     }
 
     fn follow(&mut self, work: &Work, follow: &Follow) -> Actions<Action> {
@@ -269,6 +281,10 @@ impl Machine for Stages {
     fn on_event(&mut self, now: Now, event: Event) -> Actions<Action> {
         match event {
             Event::Read(work) => self.on_read(&work),
+            Event::Shown(work) => {
+                self.on_shown(&work);
+                Actions::new()
+            }
             Event::Absent => self.on_absent(now),
             Event::Gone => self.on_gone(now),
             Event::Unanswered => {

@@ -115,6 +115,10 @@ impl Guide<Work> for Followed {
         guided
     }
 
+    fn shown(&mut self, now: Now, value: &Work) {
+        self.stages.on_event(now, Event::Shown(Arc::new(value.clone())));
+    }
+
     fn unanswered(&mut self, now: Now) {
         self.stages.on_event(now, Event::Unanswered);
     }

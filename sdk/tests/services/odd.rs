@@ -68,6 +68,32 @@ async fn r3_what_is_forgotten_while_nobody_could_look_is_gone() {
     assert_eq!(e.last().last().unwrap().state, WorkState::Running);
 }
 
+/// R4, R10: an end that is not shown, since it is older than what is, confirms nothing that is: the work is gone. One that is
+/// shown stays, whatever is not shown after it.
+#[tokio::test(start_paused = true)]
+async fn r4_what_is_forgotten_after_an_end_that_was_not_shown_is_gone() {
+    let profile = FORGETS.replace("vanishes_after", "order = { kind = 'monotone', at = '/revision' }\nvanishes_after");
+    let of = |phase: &str, revision: u64| Reply::json(json!({ "phase": phase, "revision": revision }));
+    for (shown, behind) in [("Active", "Complete"), ("Complete", "Active")] {
+        let rig = Rig::new();
+        rig.ci.replies(JOB, [of(shown, 5)]);
+        let watched = watch(&profile, rig.get(JOB));
+        watched.state(|_| true).await;
+        rig.ci.replies(JOB, [of(behind, 4)]);
+        watched.doubts(|cause| *cause == Cause::Behind).await;
+        rig.ci.replies(JOB, [Reply::status(404)]);
+        if shown == "Complete" {
+            watched.shows(|reading| reading.is_fresh()).await;
+            pass(seconds(3600)).await;
+            watched.ends_once(WorkState::Succeeded).await;
+        } else {
+            let e = watched.work.until(|work| work.state.is_terminal()).await.unwrap_err();
+            assert_eq!(e.end(), Some(End::Gone));
+            assert_eq!(watched.statuses(), ["Active"]);
+        }
+    }
+}
+
 /// Everything that a profile can say of stages, attempts and order.
 const ODD: &str = r#"
     name = "odd"

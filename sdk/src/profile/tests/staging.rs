@@ -31,8 +31,19 @@ impl Rig {
         self.stages.on_event(now, event)
     }
 
-    /// What a driver does with a body.
+    /// What a driver does with a body, if the read shows whatever it is told.
     fn body(&mut self, body: &Value) -> Vec<Action> {
+        let shown = self.stages.read(body).ok();
+        let actions = self.unshown(body);
+        let takes = |action: &Action| matches!(action, Action::Take(Answer::Value(_)));
+        if let Some(work) = shown.filter(|_| actions.iter().any(takes)) {
+            assert_eq!(self.on(Event::Shown(Arc::new(work))), []);
+        }
+        actions
+    }
+
+    /// The same, if the read does not show it.
+    fn unshown(&mut self, body: &Value) -> Vec<Action> {
         match self.stages.read(body) {
             Ok(work) => self.on(Event::Read(Arc::new(work))),
             Err(Unread::Absent) => self.on(Event::Absent),
@@ -187,6 +198,29 @@ fn what_is_forgotten_once_it_is_over_stays_over() {
         rig.body(&body("busy", 2));
         rig.body(&body("passed", 1));
         assert_eq!(rig.absent(), std::slice::from_ref(&absent));
+    }
+}
+
+/// R4, R10: an end that the read did not show, such as one of a replica that is behind, or one that a pushed value has
+/// overtaken, confirms nothing; nor does what the read did not show take an end back. What was pushed counts as it is shown.
+#[test]
+fn only_an_end_that_is_shown_stays() {
+    let text = "name = 'x'\n[[stage]]\nname = 'job'\npath = '/jobs/{job}'\nattempt = '/attempt'\nvanishes_after = '10m'\n\
+                status = [{ at = '/state', running = ['busy'], ok = ['passed'], failed = ['failed'] }]";
+    let body = |state: &str, attempt: u64| json!({"state": state, "attempt": attempt});
+    let [same, absent] = [Answer::Same, Answer::Absent].map(|answer| [Action::Take(answer)]);
+    let mut rig = Rig::of(Profile::parse(text).unwrap(), "https://host/jobs/a");
+    rig.body(&body("busy", 1));
+    rig.unshown(&body("passed", 1));
+    assert_eq!(rig.absent(), absent);
+    assert_eq!(rig.on(Event::Gone), [Action::Take(Answer::Gone)]);
+    rig.body(&body("passed", 1));
+    rig.unshown(&body("busy", 1));
+    assert_eq!(rig.absent(), same);
+    for (pushed, then) in [("busy", &absent), ("passed", &same)] {
+        let work = rig.stages.read(&body(pushed, 2)).unwrap();
+        rig.on(Event::Shown(Arc::new(work)));
+        assert_eq!(rig.absent(), *then, "{pushed}");
     }
 }
 
