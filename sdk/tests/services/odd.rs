@@ -87,7 +87,7 @@ async fn r4_what_is_forgotten_after_an_end_that_was_not_shown_is_gone() {
             pass(seconds(3600)).await;
             watched.ends_once(WorkState::Succeeded).await;
         } else {
-            let e = watched.work.until(|work| work.state.is_terminal()).await.unwrap_err();
+            let e = watched.work.until(|work| work.state.is_terminal()).within(seconds(3600)).await.unwrap_err();
             assert_eq!(e.end(), Some(End::Gone));
             assert_eq!(watched.statuses(), ["Active"]);
         }
