@@ -147,7 +147,15 @@ impl Lines {
     fn lines(&mut self, answer: &Value, out: &mut Out<Bytes>) -> Result<Reached, Trouble> {
         let mut chunks = Vec::new();
         for chunk in list(answer, &self.pages.chunks)? {
-            chunks.push((number(chunk, &self.pages.first)?, text(chunk, &self.pages.content)?));
+            let (first, content) = (number(chunk, &self.pages.first)?, text(chunk, &self.pages.content)?);
+            // The service chose the number: there is one after its last line, too.
+            if first.checked_add(content.len() as u64).is_none() {
+                return Err(undecodable(&format!(
+                    "{}: expected the number of a line, found {first}",
+                    self.pages.first
+                )));
+            }
+            chunks.push((first, content));
         }
         chunks.sort_by_key(|(first, _)| *first);
         let (before, mut count) = (self.next, 0);

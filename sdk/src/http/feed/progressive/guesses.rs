@@ -97,7 +97,8 @@ impl Guesses {
             }
             return next;
         }
-        offset + self.sent(came, pairs)
+        // The service chose the offset. What is reckoned is only a guess, so beyond all offsets the last will do.
+        offset.saturating_add(self.sent(came, pairs))
     }
 
     /// How many bytes of the log are so many of an answer.

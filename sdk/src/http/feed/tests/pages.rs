@@ -170,3 +170,30 @@ async fn settings_that_cannot_be_are_refused_by_name() {
     let parameter = OffsetParameter::new("start", "X Text Size");
     assert!(refused(LogKind::Bytes(Offsets::Parameter(parameter))).starts_with("log.next:"));
 }
+
+/// R3: a service chooses the numbers of its lines, those too after which there is no other. That is an answer of no use, and
+/// ends nothing.
+#[tokio::test(start_paused = true)]
+async fn r3_a_line_of_the_largest_number_is_no_end() {
+    let fake = Fake::new(|asked| {
+        let lines = if asked.n < 6 { u64::MAX } else { 1 };
+        if asked.ask.url.path() == "/api/v2/logs/7" {
+            return Reply::json(json!({"logs": [{"complete": asked.n > 6, "num_lines": lines, "type": "s"}]}));
+        }
+        let (first, content) = match asked.n {
+            0..3 => (u64::MAX, "oa\n"),
+            3..6 => (u64::MAX - 2, "oa\nob\noc"),
+            _ => (0, "oa\n"),
+        };
+        Reply::json(json!({"logchunks": [{"content": content, "firstline": first, "logid": 7}]}))
+    });
+    let mut feed = lines_feed(&fake, 10);
+    pass(&env(1), Duration::from_millis(10)).await;
+    assert!(
+        matches!(feed.state().latest(), Reading::Fresh(state) if matches!(&*state, FeedState::Stale { cause: Cause::Undecodable { detail } } if detail.starts_with("/firstline: expected the number of a line"))),
+        "{:?}",
+        feed.state().latest()
+    );
+    assert_eq!(some(&mut feed).await, "a\n");
+    assert_eq!(all(&mut feed).await.2, FeedEnd::Complete { bytes: 2, gaps: 0 });
+}

@@ -326,3 +326,30 @@ async fn a_proof_in_parts() {
     assert!(rest.is_empty() && gaps.is_empty() && end.is_complete(), "{end}");
     assert!(fake.asked().iter().filter(|asked| asked.query("start").as_deref() == Some("0")).count() >= 2);
 }
+
+/// R3: a service chooses its offsets, the largest too: what it sends after that one is delivered, and ends nothing.
+#[tokio::test(start_paused = true)]
+async fn r3_the_largest_offset_is_no_end() {
+    let line = |letter: &str| letter.repeat(80) + "\r\n";
+    let (first, second, third) = (line("a"), line("b"), line("c"));
+    let whole = [&*first, &second, &third].concat();
+    let parts = (first, second, third);
+    let fake = Fake::new(move |asked| {
+        let (first, second, third) = &parts;
+        let body = match (asked.query("start").unwrap().parse::<u64>().unwrap(), asked.n) {
+            (0, 0) => first.clone(),
+            (0, 1) => [&**first, second].concat(),
+            (0, _) => [&**first, second, third].concat(),
+            (u64::MAX, _) => [&**second, third].concat(),
+            // What was reckoned is wrong: it is asked for where the service says to go on.
+            (_, _) => line("z"),
+        };
+        let reply = Reply::bytes(body).header("x-text-size", u64::MAX);
+        if asked.n > 6 { reply } else { reply.header("x-more-data", "true") }
+    });
+    let mut feed = log(&fake, jenkins());
+    let (bytes, gaps, end) = all(&mut feed).await;
+    assert_eq!((String::from_utf8(bytes).unwrap(), gaps.len()), (whole, 0));
+    assert!(end.is_complete(), "{end}");
+    assert!(fake.asked().iter().any(|asked| asked.query("start").as_deref() == Some("18446744073709551615")));
+}
