@@ -100,6 +100,10 @@ impl<'a> Pages<'a> {
         self.came += came;
         // While it is read, the list may grow at its beginning: what was listed before comes again.
         self.listed.extend(list.into_iter().filter(|listed| self.seen.insert(listed.bound.clone())));
+        if self.listed.len() > MOST_LISTED {
+            // No more is asked for, or kept, of what is refused in the end.
+            return Err(self.unreadable(&format!("at most {MOST_LISTED} elements, found more")));
+        }
         let next = match self.counts {
             true => self.counted(came, before)?,
             false => page.next().map(|target| self.linked(&url, target)).transpose()?,

@@ -178,3 +178,19 @@ fn what_is_no_page_is_none() {
         assert!(!source.has(&page(body.clone())), "{body}");
     }
 }
+
+/// A list of too many elements is not read any further, however many pages it has.
+#[test]
+fn lists_of_too_many_elements_are_read_no_further() {
+    for (path, each) in [("/jobs?from={from}", 4_000), ("/jobs", 4_000), ("/jobs", 10_001)] {
+        let mut came = 0;
+        let source = source(path, None);
+        let (listed, asked) = walk(&source, |_| {
+            came += each;
+            (jobs(came - each..came), format!("</jobs?page={came}>; rel=next"))
+        });
+        let e = listed.unwrap_err();
+        assert!(e.is_corrupt() && e.to_string().ends_with(": expected at most 10000 elements, found more"), "{e}");
+        assert_eq!(asked.len() as u64, 10_001_u64.div_ceil(each), "{asked:?}");
+    }
+}
