@@ -4,35 +4,30 @@
 //! resumes where it was, and never says that the work is over or how it went: only the status channel does (R10).
 //! [`Feed::finish`] tells it that the work is over; then it reads until the log is complete, and ends.
 //!
-//! A [`Follower`] makes every decision of one feed: pure, with a [`Reader`] for what is particular to the kind of log.
+//! A [`Follower`](follower::Follower) makes every decision of one feed: pure, with a [`Reader`](reader::Reader) for what is
+//! particular to the kind of log. [`LogKind`] names those that are there; another one is a [reader of one's own](reader).
 
 mod delivered;
 mod driver;
 mod events;
 mod fetch;
-mod follower;
+pub mod follower;
 mod handle;
 mod item;
 mod kind;
 mod lines;
 mod pages;
 mod progressive;
-mod reader;
+pub mod reader;
 mod settings;
 mod stamped;
 mod stretch;
 #[cfg(test)]
 mod tests;
 
-pub use events::EventReader;
-pub use fetch::{FeedAsk, Fetch, FetchError, Fetched};
-pub use follower::{Action, Event, Follower};
+pub(crate) use fetch::{FeedAsk, Fetch, FetchError, Fetched};
+pub(in crate::http) use handle::Parts;
 pub use handle::{Feed, Finisher};
 pub use item::{FeedEnd, FeedItem, FeedState, Position};
 pub use kind::{LinePages, LinesAbout, LogKind, Marked, OffsetParameter, Offsets, Stamps, TokenPages};
-pub use pages::{Lines, Tokens};
-pub use progressive::Progressive;
-pub use reader::{Ask, Growth, Head, Out, Reached, Reader, Then, Trouble};
 pub use settings::{Replay, Settings, Sizes};
-pub use stamped::Stamped;
-pub use stretch::Stretch;

@@ -87,7 +87,7 @@ impl Fetcher {
         asked.validated = ask.headers.contains_key(::http::header::IF_NONE_MATCH);
         asked.held = true; // 204 is the feed's to judge
         let (sent, decoder) = self.judged(allowed, sent, asked, &progress).await?;
-        Ok(fetched(sent, decoder, trail.url()))
+        Ok(fetched(sent, decoder))
     }
 
     async fn allowed(&self, url: &Url) -> Result<Arc<Allowed>, FetchError> {
@@ -111,7 +111,7 @@ impl Fetcher {
     async fn send(
         &self,
         allowed: &Allowed,
-        ask: &feed::Ask,
+        ask: &feed::reader::Ask,
         progress: &Progress,
         connection: Connection,
     ) -> Result<(Sent, Trail), (Cause, bool)> {
@@ -194,14 +194,14 @@ impl Fetch for Fetcher {
 
 /// The answer with its body decoded. The permission was given back with the head: a log may stay open for hours, and is
 /// taken as slowly as its reader likes, which must not keep a status from being read (R10).
-fn fetched(sent: Sent, decoder: Option<Decoder>, url: &Url) -> Fetched {
+fn fetched(sent: Sent, decoder: Option<Decoder>) -> Fetched {
     let Sent { answer, told, .. } = sent;
     let (status, version, mut headers) = (answer.status, answer.version, answer.headers.clone());
     if decoder.is_some() && headers.contains_key(CONTENT_ENCODING) {
         headers.remove(CONTENT_LENGTH); // of what was sent
     }
     let body = body(answer, decoder);
-    Fetched::new(exchange::Answer::new(status, version, headers, body), told, url.clone())
+    Fetched { answer: exchange::Answer::new(status, version, headers, body), told }
 }
 
 /// One piece at a time: a few bytes may unfold into gigabytes, of which no more is decoded than is taken.

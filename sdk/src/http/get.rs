@@ -276,9 +276,8 @@ impl Get {
     /// # Errors
     /// What [`log`](Self::log) says.
     pub fn log_with(self, kind: LogKind, settings: feed::Settings) -> Result<Feed<Bytes>, Error> {
-        let (agent, fetcher, url) = self.fetcher(Expected::Log)?;
-        let _runtime = agent.inner().runtime.enter();
-        Feed::log(fetcher, url, kind, self.chosen.over_feed(settings), agent.inner().env.clone())
+        let (parts, url) = self.parts(Expected::Log, settings)?;
+        Feed::log(parts, url, kind)
     }
 
     /// Follows the event stream there (WHATWG HTML, 9.2), on from the last id after each reconnect.
@@ -304,9 +303,8 @@ impl Get {
     /// # Errors
     /// What [`events`](Self::events) says.
     pub fn events_with(self, settings: feed::Settings) -> Result<Feed<sse::Event>, Error> {
-        let (agent, fetcher, url) = self.fetcher(Expected::EventStream)?;
-        let _runtime = agent.inner().runtime.enter();
-        Ok(Feed::events(fetcher, url, self.chosen.over_feed(settings), agent.inner().env.clone()))
+        let (parts, url) = self.parts(Expected::EventStream, settings)?;
+        Ok(Feed::events(parts, url))
     }
 
     /// Follows what `reader` asks for, for a log or a stream that is like no other.
@@ -315,7 +313,7 @@ impl Get {
     ///
     /// # Errors
     /// When the URL or a header is malformed, without an agent outside a tokio runtime, or when no TLS can be had.
-    pub fn follow<R: feed::Reader>(self, reader: R) -> Result<Feed<R::Item>, Error> {
+    pub fn follow<R: feed::reader::Reader>(self, reader: R) -> Result<Feed<R::Item>, Error> {
         self.follow_with(reader, feed::Settings::default())
     }
 
@@ -323,15 +321,20 @@ impl Get {
     ///
     /// # Errors
     /// What [`follow`](Self::follow) says.
-    pub fn follow_with<R: feed::Reader>(self, reader: R, settings: feed::Settings) -> Result<Feed<R::Item>, Error> {
-        let (agent, fetcher, _) = self.fetcher(Expected::Bytes)?;
-        let _runtime = agent.inner().runtime.enter();
-        Ok(Feed::start(fetcher, reader, self.chosen.over_feed(settings), agent.inner().env.clone()))
+    pub fn follow_with<R: feed::reader::Reader>(
+        self,
+        reader: R,
+        settings: feed::Settings,
+    ) -> Result<Feed<R::Item>, Error> {
+        let (parts, _) = self.parts(Expected::Bytes, settings)?;
+        Ok(Feed::start(parts, reader))
     }
 
-    fn fetcher(&self, expected: Expected) -> Result<(Agent, Fetcher, Url), Error> {
+    fn parts(&self, expected: Expected, settings: feed::Settings) -> Result<(feed::Parts<Fetcher>, Url), Error> {
         let (agent, requester, url) = self.checked(expected)?;
-        Ok((agent, Fetcher::new(requester).only(url.origin()), url))
+        let fetch = Fetcher::new(requester).only(url.origin());
+        let (env, runtime) = (agent.inner().env.clone(), agent.inner().runtime.clone());
+        Ok((feed::Parts { fetch, settings: self.chosen.over_feed(settings), env, runtime }, url))
     }
 
     fn read<T>(

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ::http::HeaderMap;
+use tokio::runtime::Handle;
 use url::Url;
 
 use super::budgets::{Budget, Granted, Step};
@@ -48,6 +49,11 @@ impl Requester {
 
     pub(super) fn env(&self) -> &Env {
         &self.0.agent.env
+    }
+
+    /// Where what it sends for runs.
+    pub(super) fn runtime(&self) -> &Handle {
+        &self.0.agent.runtime
     }
 
     /// The same for another origin: without the credential, and of the caller's headers only with the harmless ones.

@@ -7,10 +7,12 @@ use std::sync::{Arc, Mutex};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use outlast::http::Get;
-use outlast::http::feed::{self, FeedEnd, FeedItem, LogKind, Offsets, Position, Replay, Stretch};
+use outlast::http::feed::reader::{Ask, Growth, Head, Out, Reached, Reader, Then, Trouble};
+use outlast::http::feed::{self, FeedEnd, FeedItem, LogKind, Offsets, Position, Replay};
 use outlast::http::poll::{Bounds, Pace};
 use outlast::testing::{Asked, Reply};
 use outlast::{Cause, Credential};
+use url::Url;
 
 use crate::rig::{Rig, all, item, now, pass, seconds};
 
@@ -305,24 +307,85 @@ async fn what_is_set_on_the_read_holds_for_its_feed() {
     assert!((seconds(15)..seconds(30)).contains(&start.elapsed()), "{:?}", start.elapsed());
 }
 
+/// Reads what is there once, and never more.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Once(Url);
+
+impl Reader for Once {
+    type Item = bytes::Bytes;
+
+    fn ask(&mut self, _: Growth) -> Ask {
+        Ask::log(self.0.clone())
+    }
+
+    fn head(&mut self, head: &Head<'_>, _: &mut Out<Self::Item>) -> Result<Then, Trouble> {
+        if head.status == 200 { Ok(Then::Read) } else { Err(head.unserved(false)) }
+    }
+
+    fn piece(&mut self, piece: bytes::Bytes, out: &mut Out<Self::Item>) -> Result<(), Trouble> {
+        out.item(piece);
+        Ok(())
+    }
+
+    fn end(&mut self, _: &mut Out<Self::Item>) -> Result<Reached, Trouble> {
+        Ok(Reached::Complete)
+    }
+
+    fn restart(&mut self, out: &mut Out<Self::Item>) {
+        out.gap(None, None);
+    }
+
+    fn size(item: &Self::Item) -> usize {
+        item.len()
+    }
+}
+
 /// A reader of one's own is run as those that are there are. The credential stays at the origin that was named.
 #[tokio::test(start_paused = true)]
 async fn r3_a_reader_is_run_at_one_origin() {
     let rig = Rig::new();
     let token = || Credential::bearer("t").unwrap();
-    rig.ci.replies(LOG, [Reply::text("one\n")]);
-    let whole = |url: &str| Stretch::whole(url.parse().unwrap());
-    let log = rig.get(LOG).credential(token()).follow(whole("http://ci.example/log"));
-    let mut log = log.unwrap();
-    assert_eq!(item(&mut log).await, "one\n");
-    log.finish();
-    assert!(all(&mut log).await.2.is_complete());
-    assert_eq!(rig.ci.until(LOG, 1).await.header("authorization"), Some("Bearer t"));
+    rig.ci.replies(LOG, [Reply::status(404), Reply::text("one\n")]);
+    let once = |url: &str| Once(url.parse().unwrap());
+    let mut log = rig.get(LOG).credential(token()).follow(once("http://ci.example/log")).unwrap();
+    let (text, gaps, end) = all(&mut log).await;
+    assert_eq!((&*text, gaps, end.to_string()), ("one\n", 0, "complete: 4 bytes".into()));
+    let asked = rig.ci.until(LOG, 1).await;
+    assert_eq!(asked.header("authorization"), Some("Bearer t"));
+    assert_eq!(
+        (asked.header("accept"), asked.header("accept-encoding")),
+        (Some("text/plain, */*;q=0.5"), Some("identity"))
+    );
 
     let elsewhere = outlast::testing::Script::serve(&rig.net, "elsewhere.example");
     elsewhere.replies(LOG, [Reply::text("one\n")]);
-    let log = rig.get(LOG).credential(token()).follow(whole("http://elsewhere.example/log")).unwrap();
+    let log = rig.get(LOG).credential(token()).follow(once("http://elsewhere.example/log")).unwrap();
     pass(seconds(60)).await;
     assert_eq!(elsewhere.total(), 0);
     assert!(is_stale(log.state().latest().last().unwrap(), |cause| matches!(cause, Cause::Undecodable { .. })));
+}
+
+/// Outside a tokio runtime, and of one that is over, a feed is an error or has ended. Nothing panics.
+#[test]
+fn a_feed_outside_a_runtime() {
+    let e = outlast::http::get("http://ci.example/log").log(LogKind::Whole).unwrap_err();
+    assert!(e.to_string().starts_with("runtime:"), "{e}");
+    assert!(outlast::http::get("http://ci.example/events").events().is_err());
+
+    let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
+    let first = runtime();
+    let rig = first.block_on(async { Rig::new() });
+    rig.ci.replies(LOG, [Reply::text("one\n")]);
+    // Not inside, though it runs: with an agent that is enough.
+    let mut log = rig.get(LOG).log(LogKind::Whole).unwrap();
+    let (told, over) = tokio::sync::oneshot::channel::<()>();
+    log.finish_when(async move { drop(over.await) });
+    drop(told);
+    let (text, ..) = first.block_on(all(&mut log));
+    assert_eq!(text, "one\n");
+
+    drop(first);
+    let mut log = rig.get(LOG).log(LogKind::Whole).unwrap();
+    log.finish_when(std::future::pending());
+    assert_eq!(runtime().block_on(log.next()), Some(FeedItem::Ended(FeedEnd::Closed)));
 }

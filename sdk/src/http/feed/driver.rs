@@ -1,9 +1,7 @@
 //! Performs what a feed's machine says.
-#![expect(clippy::disallowed_methods, reason = "spawns the task that owns the feed")]
 
 use futures::future::BoxFuture;
 use tokio::sync::{mpsc, watch};
-use tokio::task::JoinHandle;
 
 use super::fetch::{FeedAsk, Fetch, FetchError, Fetched};
 use super::follower::{Action, Event, Follower};
@@ -14,16 +12,7 @@ use crate::http::exchange::{Answer, Phases, Progress};
 use crate::machine::Machine as _;
 use crate::observe::Publisher;
 
-/// The task of one feed. It ends with the feed, or when nobody takes its items any more.
-pub(super) fn spawn<F: Fetch, R: Reader>(driver: Driver<F, R>) -> JoinHandle<()> {
-    tokio::spawn(driver.run())
-}
-
-/// Spawns `task`, which tells a feed something.
-pub(super) fn spawn_beside(task: impl Future<Output = ()> + Send + 'static) {
-    tokio::spawn(task);
-}
-
+/// Performs for one feed.
 pub(super) struct Driver<F, R: Reader> {
     pub(super) fetch: F,
     pub(super) machine: Follower<R>,
@@ -41,7 +30,8 @@ enum Io {
 }
 
 impl<F: Fetch, R: Reader> Driver<F, R> {
-    async fn run(mut self) {
+    /// Ends with the feed, or when nobody takes its items any more.
+    pub(super) async fn run(mut self) {
         let mut io = Io::None;
         let mut told = false;
         self.state.fresh(FeedState::Opening);
@@ -90,7 +80,7 @@ impl<F: Fetch, R: Reader> Driver<F, R> {
 
     fn ask(&self, ask: Ask) -> Io {
         let (progress, phases) = Progress::observed();
-        let answer = self.fetch.fetch(FeedAsk::new(ask, progress));
+        let answer = self.fetch.fetch(FeedAsk { ask, progress });
         Io::Asking { answer, phases }
     }
 }
@@ -107,7 +97,7 @@ impl Io {
                     phase = phases.next() => return Event::Began(phase),
                 };
                 match fetched {
-                    Ok(Fetched { answer, told, .. }) => {
+                    Ok(Fetched { answer, told }) => {
                         let (status, headers) = (answer.status, answer.headers.clone());
                         *self = Self::Reading(answer);
                         Event::Head { status, headers, told }

@@ -10,7 +10,7 @@ use ::http::{HeaderName, StatusCode};
 use bytes::Bytes;
 use url::Url;
 
-use super::item::{FeedItem, Position};
+use super::item::Position;
 use super::reader::{Ask, Growth, Head, Out, Reached, Reader, Then, Trouble};
 use super::settings::Replay;
 use crate::error::Cause;
@@ -27,7 +27,7 @@ const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 /// After a reconnect, what was delivered and comes again is left out; and where something may be missing there is one
 /// gap: if the last event had no id, if the service does not replay, or if ids that count up by one are not continued.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct EventReader {
+pub(super) struct EventReader {
     url: Url,
     replay: Replay,
     parser: Parser,
@@ -45,12 +45,11 @@ pub struct EventReader {
     gapped: bool,
     /// Nothing was delivered since the last gap: one more would say nothing.
     open_gap: bool,
-    total: u64,
 }
 
 impl EventReader {
     /// A stream of events of at most `bound` bytes.
-    pub fn new(url: Url, replay: Replay, bound: usize) -> Self {
+    pub(super) fn new(url: Url, replay: Replay, bound: usize) -> Self {
         Self {
             url,
             replay,
@@ -62,7 +61,6 @@ impl EventReader {
             resuming: false,
             gapped: false,
             open_gap: false,
-            total: 0,
         }
     }
 
@@ -85,7 +83,6 @@ struct Course<'a> {
     dense: &'a mut bool,
     resuming: &'a mut bool,
     gapped: bool,
-    total: &'a mut u64,
 }
 
 impl Course<'_> {
@@ -109,7 +106,7 @@ impl Course<'_> {
                 && is_number(Some(id))
             {
                 let from = self.last.clone().map(Position::Event);
-                out.push(FeedItem::Gap { from, to: Some(Position::Event(Arc::clone(id))) });
+                out.gap(from, Position::Event(Arc::clone(id)));
             } else {
                 *self.dense &= follows;
             }
@@ -121,8 +118,7 @@ impl Course<'_> {
             // An event without an id says nothing about what was replayed.
             *self.resuming = false;
         }
-        *self.total += event.data.len() as u64;
-        out.push(FeedItem::Item(owned));
+        out.item(owned);
     }
 }
 
@@ -159,7 +155,7 @@ impl Reader for EventReader {
             if self.gapped && !self.open_gap {
                 self.open_gap = true;
                 // What happened meanwhile, if anything did, is not to be had.
-                out.push(FeedItem::Gap { from: self.position(), to: None });
+                out.gap(self.position(), None);
             }
         }
         self.connected = true;
@@ -167,9 +163,9 @@ impl Reader for EventReader {
     }
 
     fn piece(&mut self, piece: Bytes, out: &mut Out<Event>) -> Result<(), Trouble> {
-        let Self { parser, last, recent, dense, resuming, gapped, total, .. } = self;
+        let Self { parser, last, recent, dense, resuming, gapped, .. } = self;
         let before = out.len();
-        let mut course = Course { last, recent, dense, resuming, gapped: *gapped, total };
+        let mut course = Course { last, recent, dense, resuming, gapped: *gapped };
         parser.push(&piece);
         loop {
             match parser.next_event() {
@@ -191,8 +187,8 @@ impl Reader for EventReader {
 
     fn restart(&mut self, _: &mut Out<Event>) {}
 
-    fn bytes(&self) -> u64 {
-        self.total
+    fn size(event: &Event) -> usize {
+        event.data.len()
     }
 
     fn least_delay(&self) -> Duration {

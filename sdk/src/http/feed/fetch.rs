@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use futures::future::BoxFuture;
-use url::Url;
 
 use super::reader::Ask;
 use crate::error::Cause;
@@ -17,7 +16,7 @@ use crate::http::told::Told;
 /// error: 401, a refusal for the rate, 5xx, and a 200 or 206 of another type than was asked for, such as a login page.
 /// Every other status is the feed's to judge, 304, 403, 404, 410 and 416 too.
 /// It bounds nothing in time and repeats nothing, beside one more attempt on a fresh connection (FC-90).
-pub trait Fetch: Clone + Send + Sync + 'static {
+pub(crate) trait Fetch: Clone + Send + Sync + 'static {
     /// Sends one request; ready with the head of the answer.
     ///
     /// # Cancel safety
@@ -27,67 +26,48 @@ pub trait Fetch: Clone + Send + Sync + 'static {
 
 /// One request of a feed: a `GET`.
 #[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct FeedAsk {
+pub(crate) struct FeedAsk {
     /// The request.
-    pub ask: Ask,
+    pub(crate) ask: Ask,
     /// Told of each phase: [`FirstByte`](crate::error::Phase::FirstByte) when the budget permits the request, then
     /// whatever the exchange says. The feed bounds each (R7); before the first, nothing is bounded.
-    pub progress: Progress,
-}
-
-impl FeedAsk {
-    /// A request that tells where it is.
-    pub fn new(ask: Ask, progress: Progress) -> Self {
-        Self { ask, progress }
-    }
+    pub(crate) progress: Progress,
 }
 
 /// The head of an answer that came.
 #[derive(Debug)]
-#[non_exhaustive]
-pub struct Fetched {
+pub(crate) struct Fetched {
     /// The answer; its body is decoded.
-    pub answer: Answer,
+    pub(crate) answer: Answer,
     /// What its headers say about asking again.
-    pub told: Told,
-    /// Where it came from, after redirects.
-    pub url: Url,
-}
-
-impl Fetched {
-    /// An answer from `url`.
-    pub fn new(answer: Answer, told: Told, url: Url) -> Self {
-        Self { answer, told, url }
-    }
+    pub(crate) told: Told,
 }
 
 /// Why no answer came.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct FetchError {
+pub(crate) struct FetchError {
     /// Why.
-    pub cause: Cause,
+    pub(crate) cause: Cause,
     /// The service asks not to be asked before this time has passed.
-    pub retry_after: Option<Duration>,
+    pub(crate) retry_after: Option<Duration>,
     /// No request can be sent with a credential that the service has not refused twice (R3).
-    pub denied: bool,
+    pub(crate) denied: bool,
 }
 
 impl FetchError {
     /// A failure that another attempt may mend.
-    pub fn new(cause: Cause) -> Self {
+    pub(crate) fn new(cause: Cause) -> Self {
         Self { cause, retry_after: None, denied: false }
     }
 
     /// Not before `delay` has passed.
     #[must_use]
-    pub fn retry_after(self, delay: Duration) -> Self {
+    pub(crate) fn retry_after(self, delay: Duration) -> Self {
         Self { retry_after: Some(delay), ..self }
     }
 
     /// Access is denied.
-    pub fn denied(cause: Cause) -> Self {
+    pub(crate) fn denied(cause: Cause) -> Self {
         Self { cause, retry_after: None, denied: true }
     }
 }

@@ -1,4 +1,4 @@
-//! When to ask, how long to wait, what it means that an answer breaks off, and when the feed is over. Pure.
+//! A feed's decisions: when to ask, how long to wait, what it means that an answer breaks off, and when the feed is over. Pure.
 
 use std::time::Duration;
 
@@ -83,6 +83,8 @@ pub struct Follower<R> {
     outage: Option<Monotonic>,
     /// The log has contradicted what was delivered, once.
     doubt: bool,
+    /// How many bytes of items were delivered, and how many gaps.
+    bytes: u64,
     gaps: u64,
 }
 
@@ -120,6 +122,7 @@ impl<R: Reader> Follower<R> {
             news: Monotonic::ZERO,
             outage: None,
             doubt: false,
+            bytes: 0,
             gaps: 0,
         }
     }
@@ -165,11 +168,22 @@ impl<R: Reader> Follower<R> {
         if out.is_empty() {
             return;
         }
-        self.gaps += out.iter().filter(|item| matches!(item, FeedItem::Gap { .. })).count() as u64;
+        let out = out.into_items();
+        let mut brings = false;
+        for item in &out {
+            match item {
+                FeedItem::Item(item) => {
+                    brings = true;
+                    self.bytes += R::size(item) as u64;
+                }
+                FeedItem::Gap { .. } => self.gaps += 1,
+                FeedItem::Ended(_) => {}
+            }
+        }
         self.news = now.instant;
         self.doubt = false;
         // An answer counts once it brought something: a head may still be followed by nonsense.
-        if out.iter().any(|item| matches!(item, FeedItem::Item(_))) {
+        if brings {
             self.show(FeedState::Following, actions);
         }
         actions.push(Action::Deliver(out));
@@ -185,7 +199,7 @@ impl<R: Reader> Follower<R> {
     }
 
     fn complete(&self) -> FeedEnd {
-        FeedEnd::Complete { bytes: self.reader.bytes(), gaps: self.gaps }
+        FeedEnd::Complete { bytes: self.bytes, gaps: self.gaps }
     }
 
     /// The answer is dealt with; it brought the feed so far.
@@ -227,13 +241,13 @@ impl<R: Reader> Follower<R> {
     /// The answer, or the request, came to nothing.
     fn failed(&mut self, now: Now, trouble: Trouble, floor: Duration, actions: &mut Actions<Action<R::Item>>) {
         let cause = match trouble {
-            Trouble::Gone => return self.end(FeedEnd::Gone { bytes: self.reader.bytes() }, actions),
+            Trouble::Gone => return self.end(FeedEnd::Gone { bytes: self.bytes }, actions),
             Trouble::Unreadable(cause) => {
-                return self.end(FeedEnd::Incomplete { bytes: self.reader.bytes(), cause }, actions);
+                return self.end(FeedEnd::Incomplete { bytes: self.bytes, cause }, actions);
             }
             Trouble::Unserved(cause) => cause,
             Trouble::Contradiction if self.doubt => {
-                let mut out = Vec::new();
+                let mut out = Out::new();
                 self.reader.restart(&mut out);
                 self.state = State::Waiting { until: now.instant };
                 self.deliver(now, out, actions);
@@ -313,7 +327,7 @@ impl<R: Reader> Follower<R> {
                 FeedState::Following | FeedState::Ended(_) => Cause::Behind,
             };
             let end = match self.finish {
-                Some(_) => FeedEnd::Incomplete { bytes: self.reader.bytes(), cause },
+                Some(_) => FeedEnd::Incomplete { bytes: self.bytes, cause },
                 None => FeedEnd::Closed,
             };
             self.end(end, actions);
@@ -344,7 +358,7 @@ impl<R: Reader> Follower<R> {
         actions: &mut Actions<Action<R::Item>>,
     ) {
         let floor = told.retry_after.max(told.poll_interval).unwrap_or_default();
-        let mut out = Vec::new();
+        let mut out = Out::new();
         let then = self.reader.head(head, &mut out);
         self.deliver(now, out, actions);
         match then {
@@ -397,7 +411,7 @@ impl<R: Reader> crate::machine::Machine for Follower<R> {
                 self.headed(now, request, &Head::new(status, &headers), &told, &mut actions);
             }
             (State::Reading { request, up, wake, floor, .. }, Event::Piece(piece)) => {
-                let mut out = Vec::new();
+                let mut out = Out::new();
                 let taken = self.reader.piece(piece, &mut out);
                 self.deliver(now, out, &mut actions);
                 let bound = self.idle(now, request);
@@ -411,7 +425,7 @@ impl<R: Reader> crate::machine::Machine for Follower<R> {
                 }
             }
             (State::Reading { request, floor, .. }, Event::End) => {
-                let mut out = Vec::new();
+                let mut out = Out::new();
                 let reached = self.reader.end(&mut out);
                 self.deliver(now, out, &mut actions);
                 match reached {
@@ -429,7 +443,7 @@ impl<R: Reader> crate::machine::Machine for Follower<R> {
             (State::Asking { .. } | State::Reading { .. }, Event::Broken { cause, retry_after, denied }) => {
                 if denied {
                     self.state = State::Waiting { until: now.instant };
-                    self.end(FeedEnd::Denied { bytes: self.reader.bytes() }, &mut actions);
+                    self.end(FeedEnd::Denied { bytes: self.bytes }, &mut actions);
                 } else {
                     let floor = retry_after.unwrap_or_default().max(self.asked(now));
                     self.failed(now, Trouble::Unserved(cause), floor, &mut actions);

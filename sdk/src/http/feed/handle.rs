@@ -7,11 +7,12 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use futures::stream::{BoxStream, Stream, StreamExt};
+use tokio::runtime::Handle;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use url::Url;
 
-use super::driver::{self, Driver};
+use super::driver::Driver;
 use super::events::EventReader;
 use super::fetch::Fetch;
 use super::follower::Follower;
@@ -40,6 +41,8 @@ pub struct Feed<T> {
     finisher: Finisher,
     ended: bool,
     task: Arc<Task>,
+    /// Where what is told to it is waited for.
+    runtime: Handle,
 }
 
 /// Ends with the last handle.
@@ -51,26 +54,31 @@ impl Drop for Task {
     }
 }
 
+/// What a feed is made of, beside what it reads.
+pub(in crate::http) struct Parts<F> {
+    pub(in crate::http) fetch: F,
+    pub(in crate::http) settings: Settings,
+    pub(in crate::http) env: Env,
+    pub(in crate::http) runtime: Handle,
+}
+
 impl Feed<Bytes> {
     /// Follows a log. Nothing of it need exist yet.
     ///
     /// # Errors
     /// When a setting of `kind` is not what it is to be.
-    ///
-    /// # Panics
-    /// Outside a tokio runtime.
-    pub fn log(fetch: impl Fetch, url: Url, kind: LogKind, settings: Settings, env: Env) -> Result<Self, Error> {
-        let sizes = settings.sizes;
+    pub(in crate::http) fn log(parts: Parts<impl Fetch>, url: Url, kind: LogKind) -> Result<Self, Error> {
+        let sizes = parts.settings.sizes;
         Ok(match kind {
-            LogKind::Bytes(Offsets::Range) => Self::start(fetch, Stretch::range(url, sizes.proof), settings, env),
+            LogKind::Bytes(Offsets::Range) => Self::start(parts, Stretch::range(url, sizes.proof)),
             LogKind::Bytes(Offsets::Parameter(parameter)) => {
-                Self::start(fetch, Progressive::new(url, parameter, sizes.proof)?, settings, env)
+                Self::start(parts, Progressive::new(url, parameter, sizes.proof)?)
             }
-            LogKind::Lines(pages) => Self::start(fetch, Lines::new(url, pages, sizes.page)?, settings, env),
-            LogKind::Token(pages) => Self::start(fetch, Tokens::new(url, pages, sizes.page)?, settings, env),
-            LogKind::Time(stamps) => Self::start(fetch, Stamped::new(url, stamps, sizes.line), settings, env),
-            LogKind::Whole => Self::start(fetch, Stretch::whole(url), settings, env),
-            LogKind::AtEnd => Self::start(fetch, Stretch::at_end(url), settings, env),
+            LogKind::Lines(pages) => Self::start(parts, Lines::new(url, pages, sizes.page)?),
+            LogKind::Token(pages) => Self::start(parts, Tokens::new(url, pages, sizes.page)?),
+            LogKind::Time(stamps) => Self::start(parts, Stamped::new(url, stamps, sizes.line)),
+            LogKind::Whole => Self::start(parts, Stretch::whole(url)),
+            LogKind::AtEnd => Self::start(parts, Stretch::at_end(url)),
         })
     }
 
@@ -78,37 +86,32 @@ impl Feed<Bytes> {
     ///
     /// A last line without an end is delivered before a gap and at the end of the feed. A line of more than 1 MiB comes in parts.
     pub fn lines(self) -> Feed<String> {
-        let Self { items, state, finisher, ended, task } = self;
-        Feed { items: lines::of(items).boxed(), state, finisher, ended, task }
+        let Self { items, state, finisher, ended, task, runtime } = self;
+        Feed { items: lines::of(items).boxed(), state, finisher, ended, task, runtime }
     }
 }
 
 impl Feed<sse::Event> {
     /// Follows an event stream.
-    ///
-    /// # Panics
-    /// Outside a tokio runtime.
-    pub fn events(fetch: impl Fetch, url: Url, settings: Settings, env: Env) -> Self {
-        let reader = EventReader::new(url, settings.replay, settings.sizes.event);
-        Self::start(fetch, reader, settings, env)
+    pub(in crate::http) fn events(parts: Parts<impl Fetch>, url: Url) -> Self {
+        let reader = EventReader::new(url, parts.settings.replay, parts.settings.sizes.event);
+        Self::start(parts, reader)
     }
 }
 
 impl<T: Send + 'static> Feed<T> {
-    /// Follows what `reader` knows how to read. [`Get::follow`](crate::http::Get::follow) has a `fetch` of its own.
-    ///
-    /// # Panics
-    /// Outside a tokio runtime.
-    pub fn start<R: Reader<Item = T>>(fetch: impl Fetch, reader: R, settings: Settings, env: Env) -> Self {
+    /// Follows what `reader` knows how to read.
+    pub(in crate::http) fn start<R: Reader<Item = T>>(parts: Parts<impl Fetch>, reader: R) -> Self {
+        let Parts { fetch, settings, env, runtime } = parts;
         let (sender, mut receiver) = mpsc::channel::<Vec<FeedItem<T>>>(settings.buffer.max(1));
         let (finish, finished) = watch::channel(false);
         let (publisher, state) = observe::channel();
         let machine = Follower::new(reader, settings);
         let driver = Driver { fetch, machine, env, items: sender, state: publisher, finish: finished };
-        let task = Arc::new(Task(driver::spawn(driver)));
+        let task = Arc::new(Task(runtime.spawn(driver.run())));
         let batches = futures::stream::poll_fn(move |cx| receiver.poll_recv(cx));
         let items = batches.flat_map(futures::stream::iter).boxed();
-        Self { items, state, finisher: Finisher { finish }, ended: false, task }
+        Self { items, state, finisher: Finisher { finish }, ended: false, task, runtime }
     }
 
     /// The next item, gap or end. `None` after the end.
@@ -133,25 +136,19 @@ impl<T> Feed<T> {
         self.finisher.finish();
     }
 
-    /// Calls [`finish`](Self::finish) when `over` completes.
-    ///
-    /// # Panics
-    /// Outside a tokio runtime.
+    /// Calls [`finish`](Self::finish) when `over` completes. It is waited for in the runtime of the feed.
     pub fn finish_when(&self, over: impl Future<Output = ()> + Send + 'static) {
         let finisher = self.finisher.clone();
-        driver::spawn_beside(async move {
+        drop(self.runtime.spawn(async move {
             tokio::select! {
                 () = over => finisher.finish(),
                 () = finisher.finish.closed() => {}
             }
-        });
+        }));
     }
 
     /// Calls [`finish`](Self::finish) when `work`, its status channel, shows a value that is `over`, or ends: then nothing else will say that
     /// it is.
-    ///
-    /// # Panics
-    /// Outside a tokio runtime.
     pub fn finish_with<W: Send + Sync + 'static>(
         &self,
         work: &Observable<W>,

@@ -6,9 +6,9 @@ use serde_json::Value;
 use url::Url;
 
 use super::delivered::Digest;
-use super::item::{FeedItem, Position};
+use super::item::Position;
 use super::kind::{LinePages, LinesAbout, Marked, TokenPages};
-use super::reader::{Ask, Growth, Head, Out, Reached, Reader, Then, Trouble, undecodable};
+use super::reader::{Ask, Growth, Head, Out, Reached, Reader, Then, Trouble};
 use crate::error::Error;
 
 /// A page, until it is whole.
@@ -30,31 +30,35 @@ impl Page {
 
     fn push(&mut self, piece: &[u8]) -> Result<(), Trouble> {
         if self.body.len() + piece.len() > self.bound {
-            return Err(undecodable(&format!("body: expected at most {} bytes", self.bound)));
+            return Err(Trouble::undecodable(format_args!("body: expected at most {} bytes", self.bound)));
         }
         self.body.extend_from_slice(piece);
         Ok(())
     }
 
     fn parse(&mut self) -> Result<Value, Trouble> {
-        serde_json::from_slice(&std::mem::take(&mut self.body)).map_err(|_| undecodable("body: expected JSON"))
+        serde_json::from_slice(&std::mem::take(&mut self.body)).map_err(|_| Trouble::undecodable("body: expected JSON"))
     }
 }
 
 fn at<'a>(value: &'a Value, pointer: &str, expected: &str) -> Result<&'a Value, Trouble> {
-    value.pointer(pointer).ok_or_else(|| undecodable(&format!("{pointer}: expected {expected}")))
+    value.pointer(pointer).ok_or_else(|| Trouble::undecodable(format_args!("{pointer}: expected {expected}")))
 }
 
 fn number(value: &Value, pointer: &str) -> Result<u64, Trouble> {
-    at(value, pointer, "a number")?.as_u64().ok_or_else(|| undecodable(&format!("{pointer}: expected a number")))
+    at(value, pointer, "a number")?
+        .as_u64()
+        .ok_or_else(|| Trouble::undecodable(format_args!("{pointer}: expected a number")))
 }
 
 fn text<'a>(value: &'a Value, pointer: &str) -> Result<&'a str, Trouble> {
-    at(value, pointer, "text")?.as_str().ok_or_else(|| undecodable(&format!("{pointer}: expected text")))
+    at(value, pointer, "text")?.as_str().ok_or_else(|| Trouble::undecodable(format_args!("{pointer}: expected text")))
 }
 
 fn list<'a>(value: &'a Value, pointer: &str) -> Result<&'a Vec<Value>, Trouble> {
-    at(value, pointer, "a list")?.as_array().ok_or_else(|| undecodable(&format!("{pointer}: expected a list")))
+    at(value, pointer, "a list")?
+        .as_array()
+        .ok_or_else(|| Trouble::undecodable(format_args!("{pointer}: expected a list")))
 }
 
 /// A setting that is a JSON Pointer (RFC 6901).
@@ -68,7 +72,7 @@ fn pointer(field: &str, pointer: &str) -> Result<(), Error> {
 
 /// Reads a log by the numbers of its lines.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Lines {
+pub(super) struct Lines {
     url: Url,
     about: Option<(Url, LinesAbout)>,
     pages: LinePages,
@@ -82,7 +86,6 @@ pub struct Lines {
     /// Whether the answer being read tells of the log.
     asks_about: bool,
     seen: bool,
-    total: u64,
 }
 
 impl Lines {
@@ -90,7 +93,7 @@ impl Lines {
     ///
     /// # Errors
     /// When a setting is not what it is to be.
-    pub fn new(url: Url, pages: LinePages, bound: usize) -> Result<Self, Error> {
+    pub(super) fn new(url: Url, pages: LinePages, bound: usize) -> Result<Self, Error> {
         pointer("log.chunks", &pages.chunks)?;
         pointer("log.content", &pages.content)?;
         pointer("log.first", &pages.first)?;
@@ -123,14 +126,15 @@ impl Lines {
             None => None,
         };
         let page = Page { body: Vec::new(), bound };
-        Ok(Self { url, about, pages, page, next: 0, lines: 0, marked, asks_about: false, seen: false, total: 0 })
+        Ok(Self { url, about, pages, page, next: 0, lines: 0, marked, asks_about: false, seen: false })
     }
 
     fn about(&mut self, answer: &Value) -> Result<Reached, Trouble> {
         let Some((_, about)) = &self.about else { return Ok(Reached::End) };
         let lines = number(answer, &about.lines)?;
         let complete = at(answer, &about.complete, "true or false")?.as_bool();
-        let complete = complete.ok_or_else(|| undecodable(&format!("{}: expected true or false", about.complete)))?;
+        let complete =
+            complete.ok_or_else(|| Trouble::undecodable(format_args!("{}: expected true or false", about.complete)))?;
         if let Marked::Typed { at, is } = &self.pages.marked {
             let kind = text(answer, at)?;
             self.marked = Some(is.iter().any(|each| each == kind));
@@ -169,16 +173,14 @@ impl Lines {
                     continue;
                 }
                 if number > self.next {
-                    let to = Some(Position::Line(number));
-                    out.push(FeedItem::Gap { from: Some(Position::Line(self.next)), to });
+                    out.gap(Position::Line(self.next), Position::Line(number));
                 }
                 let marked = usize::from(is_marked && line.len() > 1 && line.is_char_boundary(1));
                 fresh.extend_from_slice(&line.as_bytes()[marked..]);
                 self.next = number + 1;
             }
             if !fresh.is_empty() {
-                self.total += fresh.len() as u64;
-                out.push(FeedItem::Item(fresh.into()));
+                out.item(fresh.into());
             }
         }
         let news = self.next > before;
@@ -233,18 +235,18 @@ impl Reader for Lines {
     }
 
     fn restart(&mut self, out: &mut Out<Bytes>) {
-        out.push(FeedItem::Gap { from: Some(Position::Line(self.next)), to: Some(Position::Line(0)) });
+        out.gap(Position::Line(self.next), Position::Line(0));
         (self.next, self.lines) = (0, 0);
     }
 
-    fn bytes(&self) -> u64 {
-        self.total
+    fn size(item: &Bytes) -> usize {
+        item.len()
     }
 }
 
 /// Reads a log by the token that each page gives for the next.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Tokens {
+pub(super) struct Tokens {
     url: Url,
     pages: TokenPages,
     page: Page,
@@ -255,7 +257,6 @@ pub struct Tokens {
     /// Pages in a row that were empty and led on.
     empty: u32,
     seen: bool,
-    total: u64,
 }
 
 /// How many empty pages in a row are followed at once. After that each waits for the next look.
@@ -266,13 +267,13 @@ impl Tokens {
     ///
     /// # Errors
     /// When a setting is not what it is to be.
-    pub fn new(url: Url, pages: TokenPages, bound: usize) -> Result<Self, Error> {
+    pub(super) fn new(url: Url, pages: TokenPages, bound: usize) -> Result<Self, Error> {
         pointer("log.next", &pages.next)?;
         pointer("log.items", &pages.items)?;
         pointer("log.text", &pages.text)?;
         let page = Page { body: Vec::new(), bound };
         let digest = Digest::default();
-        Ok(Self { url, pages, page, token: None, past: 0, digest, empty: 0, seen: false, total: 0 })
+        Ok(Self { url, pages, page, token: None, past: 0, digest, empty: 0, seen: false })
     }
 }
 
@@ -309,7 +310,7 @@ impl Reader for Tokens {
             Some(Value::String(token)) if token.is_empty() => None,
             Some(Value::String(token)) => Some(token.clone()),
             Some(Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_)) => {
-                return Err(undecodable(&format!("{}: expected a token", self.pages.next)));
+                return Err(Trouble::undecodable(format_args!("{}: expected a token", self.pages.next)));
             }
         };
         let stays = next.is_none() || next == self.token;
@@ -326,8 +327,7 @@ impl Reader for Tokens {
         let fresh = if repeats { &items[self.past..] } else { &[] };
         for item in fresh {
             item_digest(&mut self.digest, item);
-            self.total += item.len() as u64;
-            out.push(FeedItem::Item(Bytes::copy_from_slice(item.as_bytes())));
+            out.item(Bytes::copy_from_slice(item.as_bytes()));
         }
         if stays {
             if repeats {
@@ -344,11 +344,11 @@ impl Reader for Tokens {
 
     fn restart(&mut self, out: &mut Out<Bytes>) {
         let from = self.token.take().map(Into::into);
-        out.push(FeedItem::Gap { from: Some(Position::Token(from)), to: Some(Position::Token(None)) });
+        out.gap(Position::Token(from), Position::Token(None));
         (self.past, self.digest, self.empty) = (0, Digest::default(), 0);
     }
 
-    fn bytes(&self) -> u64 {
-        self.total
+    fn size(item: &Bytes) -> usize {
+        item.len()
     }
 }

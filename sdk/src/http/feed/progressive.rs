@@ -9,9 +9,9 @@ use url::Url;
 
 use self::guesses::{ENOUGH, Guess, Guesses, Mark};
 use super::delivered::{Counted, Delivered, Known};
-use super::item::{FeedItem, Position};
+use super::item::Position;
 use super::kind::OffsetParameter;
-use super::reader::{Ask, Growth, Head, Out, Reached, Reader, Then, Trouble, undecodable};
+use super::reader::{Ask, Growth, Head, Out, Reached, Reader, Then, Trouble};
 use crate::error::{Cause, Error};
 
 /// How many bytes of the end of an answer are looked through for a place to ask from.
@@ -26,7 +26,7 @@ const LOOKED_THROUGH: usize = 4096;
 /// since 2025 a line without an end and whatever is beyond 10,000 lines (jenkinsci/jenkins#26739), and sends CR that it
 /// does not count. So an offset is a guess until the text that follows it is the one that was delivered.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Progressive {
+pub(super) struct Progressive {
     url: Url,
     parameter: OffsetParameter,
     /// The longest log that is compared as a whole.
@@ -40,9 +40,8 @@ pub struct Progressive {
     proved: bool,
     /// How far the comparison of the whole has come.
     proof: Option<(u64, Known)>,
-    /// Bytes delivered since the log last started, and in all.
+    /// Bytes delivered since the log last started.
     delivered: u64,
-    total: u64,
     growth: Growth,
     seen: bool,
     answer: Answer,
@@ -81,7 +80,7 @@ impl Progressive {
     ///
     /// # Errors
     /// When a setting is not what it is to be.
-    pub fn new(url: Url, parameter: OffsetParameter, most: u64) -> Result<Self, Error> {
+    pub(super) fn new(url: Url, parameter: OffsetParameter, most: u64) -> Result<Self, Error> {
         for (field, name) in [("log.next", Some(&parameter.next)), ("log.more", parameter.more.as_ref())] {
             if name.is_some_and(|name| HeaderName::try_from(name).is_err()) {
                 return Err(Error::invalid(field, "the name of a header"));
@@ -105,7 +104,6 @@ impl Progressive {
             proved: true,
             proof: None,
             delivered: 0,
-            total: 0,
             growth: Growth::Open,
             seen: false,
             answer,
@@ -135,7 +133,7 @@ impl Progressive {
 
     fn headed(&mut self, head: &Head<'_>) -> Result<Then, Trouble> {
         let Some(next) = head.number(&self.parameter.next) else {
-            return Err(undecodable(&format!("{}: expected the next offset", self.parameter.next)));
+            return Err(Trouble::undecodable(format_args!("{}: expected the next offset", self.parameter.next)));
         };
         // A start past the end silently begins at 0 again: then the next offset is below what was asked for.
         let Some(length) = next.checked_sub(self.answer.offset) else { return self.strays() };
@@ -164,8 +162,7 @@ impl Progressive {
             guess.mark.since.push(&bytes);
         }
         self.delivered += bytes.len() as u64;
-        self.total += bytes.len() as u64;
-        out.push(FeedItem::Item(bytes));
+        out.item(bytes);
     }
 
     /// All of the answer was taken.
@@ -296,12 +293,12 @@ impl Reader for Progressive {
     }
 
     fn restart(&mut self, out: &mut Out<Bytes>) {
-        out.push(FeedItem::Gap { from: Some(Position::Byte(self.delivered)), to: Some(Position::Byte(0)) });
+        out.gap(Position::Byte(self.delivered), Position::Byte(0));
         let fresh = Self::unread(self.url.clone(), self.parameter.clone(), self.most);
-        *self = Self { total: self.total, seen: self.seen, growth: self.growth, ..fresh };
+        *self = Self { seen: self.seen, growth: self.growth, ..fresh };
     }
 
-    fn bytes(&self) -> u64 {
-        self.total
+    fn size(item: &Bytes) -> usize {
+        item.len()
     }
 }

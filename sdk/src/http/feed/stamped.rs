@@ -9,9 +9,9 @@ use bytes::{Bytes, BytesMut};
 use url::Url;
 
 use super::delivered::Digest;
-use super::item::{FeedItem, Position};
+use super::item::Position;
 use super::kind::Stamps;
-use super::reader::{Ask, Growth, Head, Out, Reached, Reader, Then, Trouble, undecodable};
+use super::reader::{Ask, Growth, Head, Out, Reached, Reader, Then, Trouble};
 
 /// How many late lines in a row are recognised when they come again.
 const MOST_LATE: usize = 1024;
@@ -21,7 +21,7 @@ const MOST_LATE: usize = 1024;
 /// It asks for the second of the newest line again, and takes off exactly the lines of that second, and after, that were
 /// delivered: by their number and content, in order. A line that is older than that second is not asked for again.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Stamped {
+pub(super) struct Stamped {
     url: Url,
     stamps: Stamps,
     /// The newest second that was delivered.
@@ -41,7 +41,6 @@ pub struct Stamped {
     bound: usize,
     growth: Growth,
     seen: bool,
-    total: u64,
 }
 
 /// A whole second, as the log writes it.
@@ -53,7 +52,7 @@ struct Stamp {
 
 impl Stamped {
     /// A log from a time on, of lines of at most `bound` bytes.
-    pub fn new(url: Url, stamps: Stamps, bound: usize) -> Self {
+    pub(super) fn new(url: Url, stamps: Stamps, bound: usize) -> Self {
         Self {
             url,
             stamps,
@@ -68,7 +67,6 @@ impl Stamped {
             bound,
             growth: Growth::Open,
             seen: false,
-            total: 0,
         }
     }
 
@@ -76,7 +74,7 @@ impl Stamped {
     fn take(&mut self, line: &[u8]) -> Result<bool, Trouble> {
         let Some(stamp) = Stamp::of(line) else {
             // Such as an error in words, with status 200.
-            return Err(undecodable("line: expected a time (RFC 3339) and a space before it"));
+            return Err(Trouble::undecodable("line: expected a time (RFC 3339) and a space before it"));
         };
         let order = self.anchor.as_ref().map(|anchor| stamp.second.cmp(&anchor.second));
         if self.left > 0 {
@@ -114,7 +112,6 @@ impl Stamped {
                 }
             }
         }
-        self.total += line.len() as u64;
         Ok(true)
     }
 }
@@ -170,12 +167,12 @@ impl Reader for Stamped {
             }
         }
         if !fresh.is_empty() {
-            out.push(FeedItem::Item(fresh.freeze()));
+            out.item(fresh.freeze());
         }
         result?;
         self.line.extend_from_slice(rest);
         if self.line.len() > self.bound {
-            return Err(undecodable(&format!("line: expected at most {} bytes", self.bound)));
+            return Err(Trouble::undecodable(format_args!("line: expected at most {} bytes", self.bound)));
         }
         Ok(())
     }
@@ -184,7 +181,7 @@ impl Reader for Stamped {
         if self.growth == Growth::Over && !self.line.is_empty() {
             let line = self.line.split();
             if self.take(&line)? {
-                out.push(FeedItem::Item(line.freeze()));
+                out.item(line.freeze());
             }
         }
         // A line without its end may still grow: it comes again with the next answer.
@@ -193,13 +190,13 @@ impl Reader for Stamped {
 
     fn restart(&mut self, out: &mut Out<Bytes>) {
         let at = self.anchor.as_ref().map(|anchor| Position::Time(Arc::clone(&anchor.text)));
-        out.push(FeedItem::Gap { from: at.clone(), to: at });
+        out.gap(at.clone(), at);
         (self.past, self.digest) = (0, Digest::default());
         self.late.clear();
     }
 
-    fn bytes(&self) -> u64 {
-        self.total
+    fn size(item: &Bytes) -> usize {
+        item.len()
     }
 }
 

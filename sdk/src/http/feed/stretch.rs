@@ -9,8 +9,8 @@ use url::Url;
 
 use self::range::ContentRange;
 use super::delivered::{Counted, Delivered, Known};
-use super::item::{FeedItem, Position};
-use super::reader::{Ask, Growth, Head, Out, Reached, Reader, Then, Trouble, undecodable};
+use super::item::Position;
+use super::reader::{Ask, Growth, Head, Out, Reached, Reader, Then, Trouble};
 use crate::error::Cause;
 
 /// How many bytes that were delivered are asked for again by range, to see that it is still the same log. One would tell
@@ -22,15 +22,13 @@ const OVERLAP: usize = 64;
 /// Every answer that repeats what was delivered is compared with it: what is another log is never taken for the rest of
 /// this one.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Stretch {
+pub(super) struct Stretch {
     url: Url,
     means: Means,
     /// Everything that was delivered since the log last started.
     whole: Delivered,
     /// The last bytes of it.
     tail: Vec<u8>,
-    /// Bytes delivered in all.
-    total: u64,
     /// The log was there once.
     seen: bool,
     /// Of the last answer that was read to its end.
@@ -81,17 +79,17 @@ enum Begins {
 
 impl Stretch {
     /// A log by `Range` (RFC 9110, 14), which is compared as a whole at its end if it has at most `most` bytes.
-    pub fn range(url: Url, most: u64) -> Self {
+    pub(super) fn range(url: Url, most: u64) -> Self {
         Self::new(url, Means::Range(most))
     }
 
     /// A log that is given whole each time.
-    pub fn whole(url: Url) -> Self {
+    pub(super) fn whole(url: Url) -> Self {
         Self::new(url, Means::Whole)
     }
 
     /// A log that is given once, when the work is over.
-    pub fn at_end(url: Url) -> Self {
+    pub(super) fn at_end(url: Url) -> Self {
         Self::new(url, Means::AtEnd)
     }
 
@@ -101,7 +99,6 @@ impl Stretch {
             means,
             whole: Delivered::new(Counted::All),
             tail: Vec::new(),
-            total: 0,
             seen: false,
             etag: None,
             tag: None,
@@ -165,10 +162,10 @@ impl Stretch {
         }
         let range = head.text(CONTENT_RANGE.as_str()).and_then(ContentRange::parse);
         let (Some(asked), Some(ContentRange { bytes: Some((first, last)), total })) = (self.answer.asked, range) else {
-            return Err(undecodable("content-range: expected bytes first-last/length"));
+            return Err(Trouble::undecodable("content-range: expected bytes first-last/length"));
         };
         if first != asked {
-            return Err(undecodable("content-range: expected the first byte that was asked for"));
+            return Err(Trouble::undecodable("content-range: expected the first byte that was asked for"));
         }
         if total.is_some_and(|total| total < self.whole.bytes()) {
             return Ok(self.whole_instead());
@@ -222,8 +219,7 @@ impl Stretch {
         self.tail.extend_from_slice(&bytes[bytes.len().saturating_sub(OVERLAP)..]);
         self.tail.drain(..self.tail.len().saturating_sub(OVERLAP));
         self.answer.news = true;
-        self.total += bytes.len() as u64;
-        out.push(FeedItem::Item(bytes));
+        out.item(bytes);
     }
 
     /// Takes off what was delivered before.
@@ -307,7 +303,7 @@ impl Reader for Stretch {
     fn piece(&mut self, mut piece: Bytes, out: &mut Out<Bytes>) -> Result<(), Trouble> {
         self.answer.came += piece.len() as u64;
         if self.answer.length.is_some_and(|length| self.answer.came > length) {
-            return Err(undecodable("body: expected as many bytes as were stated"));
+            return Err(Trouble::undecodable("body: expected as many bytes as were stated"));
         }
         self.skip(&mut piece)?;
         self.deliver(piece, out);
@@ -330,7 +326,7 @@ impl Reader for Stretch {
             if !self.answer.news {
                 // It gives less at once than was asked for again: ask for less of it again.
                 if self.tail.len() <= 1 {
-                    return Err(undecodable("content-range: expected more than one byte"));
+                    return Err(Trouble::undecodable("content-range: expected more than one byte"));
                 }
                 self.tail.drain(..self.tail.len() - 1);
             }
@@ -345,13 +341,13 @@ impl Reader for Stretch {
     }
 
     fn restart(&mut self, out: &mut Out<Bytes>) {
-        out.push(FeedItem::Gap { from: Some(Position::Byte(self.whole.bytes())), to: Some(Position::Byte(0)) });
+        out.gap(Position::Byte(self.whole.bytes()), Position::Byte(0));
         let fresh = Self::new(self.url.clone(), self.means);
-        *self = Self { total: self.total, seen: self.seen, growth: self.growth, ..fresh };
+        *self = Self { seen: self.seen, growth: self.growth, ..fresh };
     }
 
-    fn bytes(&self) -> u64 {
-        self.total
+    fn size(item: &Bytes) -> usize {
+        item.len()
     }
 }
 

@@ -10,10 +10,13 @@ mod progressive;
 use std::time::Duration;
 
 use bytes::Bytes;
+use tokio::runtime::Handle;
 use url::Url;
 
 use fake::{Fake, Reply};
 
+use super::events::EventReader;
+use super::follower::*;
 use super::*;
 use crate::env::Env;
 use crate::error::{Cause, Phase};
@@ -33,8 +36,12 @@ async fn pass(env: &Env, time: Duration) {
     env.sleep_until(Some(env.instant() + time)).await;
 }
 
+fn parts(fake: &Fake, settings: Settings) -> Parts<Fake> {
+    Parts { fetch: fake.clone(), settings, env: env(7), runtime: Handle::current() }
+}
+
 fn log(fake: &Fake, kind: LogKind) -> Feed<Bytes> {
-    Feed::log(fake.clone(), url(), kind, Settings::default(), env(7)).unwrap()
+    Feed::log(parts(fake, Settings::default()), url(), kind).unwrap()
 }
 
 fn range() -> LogKind {

@@ -8,6 +8,7 @@ use std::time::Duration;
 use ::http::StatusCode;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
+use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 use url::Url;
 
@@ -39,6 +40,7 @@ pub(super) struct Following {
     fetch: Watched,
     attempts: mpsc::Receiver<Attempt>,
     env: Env,
+    runtime: Handle,
     alarm: Alarm,
     stage: Stage,
     /// The number of the answer whose stream was told to be up.
@@ -57,7 +59,7 @@ enum Stage {
 
 impl Following {
     pub(super) fn new(events: Events, url: Url, requester: Requester) -> Self {
-        let env = requester.env().clone();
+        let (env, runtime) = (requester.env().clone(), requester.runtime().clone());
         let (sender, attempts) = mpsc::channel(ATTEMPTS);
         let fetch =
             Watched { fetch: Fetcher::beside(requester), env: env.clone(), answers: Arc::default(), attempts: sender };
@@ -68,6 +70,7 @@ impl Following {
             attempts,
             alarm: Alarm::new(env.clone()),
             env,
+            runtime,
             stage: Stage::Opening,
             attached: None,
             up: None,
@@ -118,7 +121,8 @@ impl Following {
         let replay = if self.events.replays { Replay::AfterId } else { Replay::Nothing };
         let settings =
             feed::Settings::default().with_quiet(self.events.quiet).with_backoff(backoff()).with_replay(replay);
-        let feed = Feed::events(self.fetch.clone(), self.url.clone(), settings, self.env.clone());
+        let (fetch, env, runtime) = (self.fetch.clone(), self.env.clone(), self.runtime.clone());
+        let feed = Feed::events(feed::Parts { fetch, settings, env, runtime }, self.url.clone());
         let state = feed.state();
         Stage::Open(feed, state)
     }

@@ -72,7 +72,7 @@ async fn r8_retry_after_is_a_floor_and_a_limit_is_a_close() {
 
     let settings = Settings { give_up: Some(seconds(30)), ..Settings::default() };
     let fake = Fake::new(|asked| if asked.n % 50 == 7 { Reply::status(304) } else { Reply::status(500) });
-    let mut feed = Feed::log(fake.clone(), url(), range(), settings, env(7)).unwrap();
+    let mut feed = Feed::log(parts(&fake, settings), url(), range()).unwrap();
     assert_eq!(all(&mut feed).await.2, FeedEnd::Closed);
     let took = fake.asked().last().unwrap().at.since_start();
     assert!(took >= seconds(20) && took < seconds(40), "{took:?}");

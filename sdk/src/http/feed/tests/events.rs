@@ -4,7 +4,7 @@ use super::*;
 use crate::http::sse;
 
 fn feed(fake: &Fake) -> Feed<sse::Event> {
-    Feed::events(fake.clone(), url(), Settings::default(), env(7))
+    Feed::events(parts(fake, Settings::default()), url())
 }
 
 fn event(id: u64) -> String {
@@ -59,7 +59,7 @@ async fn fc_23_what_cannot_be_had_is_one_gap() {
     // One that says so has a gap at each reconnect, whatever its ids.
     let fake = Fake::replies([Reply::events("id: a\ndata: 1\n\n"), Reply::events("id: b\ndata: 2\n\n").hangs()]);
     let settings = Settings::default().with_replay(Replay::Nothing);
-    let mut feed = Feed::events(fake.clone(), url(), settings, env(7));
+    let mut feed = Feed::events(parts(&fake, settings), url());
     assert_eq!(ids(&mut feed, 1).await, ["a"]);
     assert_eq!(soon(&mut feed).await, Some(FeedItem::Gap { from: at("a"), to: None }));
     assert_eq!(ids(&mut feed, 1).await, ["b"]);
@@ -183,7 +183,7 @@ async fn what_is_no_event_stream_is_not_read_and_204_is_the_end() {
 async fn an_event_too_large_ends_the_feed_with_its_bound() {
     let settings = Settings::default().with_sizes(Sizes::default().with_event(32));
     let fake = Fake::replies([Reply::events(format!("id: 1\ndata: 1\n\ndata: {}", "x".repeat(40))).hangs()]);
-    let mut feed = Feed::events(fake, url(), settings, env(7));
+    let mut feed = Feed::events(parts(&fake, settings), url());
     assert_eq!(ids(&mut feed, 1).await, ["1"]);
     match soon(&mut feed).await {
         Some(FeedItem::Ended(FeedEnd::Incomplete { bytes: 1, cause: Cause::Undecodable { detail } })) => {

@@ -13,7 +13,8 @@ use crate::env::Env;
 use crate::error::Phase;
 use crate::http::answer::{Asked as Is, Judgement, judge};
 use crate::http::exchange::{Answer, Failure, FailureKind};
-use crate::http::feed::{Ask, FeedAsk, Fetch, FetchError, Fetched};
+use crate::http::feed::reader::Ask;
+use crate::http::feed::{FeedAsk, Fetch, FetchError, Fetched};
 use crate::http::poll::{Answer as Answered, Generation};
 use crate::http::told::Told;
 use crate::machine::Monotonic;
@@ -267,8 +268,7 @@ impl Fetch for Fake {
                     return Some((item, (steps, env, guard)));
                 }
             });
-            let url = asked.ask.url.clone();
-            Ok(Fetched::new(Answer::new(status, Version::HTTP_11, headers, body), told, url))
+            Ok(Fetched { answer: Answer::new(status, Version::HTTP_11, headers, body), told })
         }
         .boxed()
     }

@@ -23,7 +23,7 @@ fn buildbot(lines: &[&str], complete: bool, asked: &Asked) -> Reply {
 fn lines_feed(fake: &Fake, page: u64) -> Feed<Bytes> {
     let url = Url::parse("http://ci.example/api/v2/logs/7/contents").unwrap();
     let pages = LinePages { page, ..LinePages::buildbot() };
-    Feed::log(fake.clone(), url, LogKind::Lines(pages), Settings::default(), env(7)).unwrap()
+    Feed::log(parts(fake, Settings::default()), url, LogKind::Lines(pages)).unwrap()
 }
 
 /// Lines: each once and in order, whatever the size of the pages and wherever an answer is cut, until the service says
@@ -156,9 +156,8 @@ async fn a_last_page_without_a_token_is_not_delivered_twice() {
 #[tokio::test(start_paused = true)]
 async fn settings_that_cannot_be_are_refused_by_name() {
     let fake = Fake::replies([Reply::status(404)]);
-    let refused = |kind: LogKind| {
-        Feed::log(fake.clone(), url(), kind, Settings::default(), env(7)).map(drop).unwrap_err().to_string()
-    };
+    let refused =
+        |kind: LogKind| Feed::log(parts(&fake, Settings::default()), url(), kind).map(drop).unwrap_err().to_string();
     let mut pages = LinePages::buildbot();
     pages.chunks = "logchunks".into();
     assert!(refused(LogKind::Lines(pages)).starts_with("log.chunks: expected a JSON Pointer"));

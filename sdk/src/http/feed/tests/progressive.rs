@@ -267,7 +267,7 @@ async fn the_whole_is_read_once_more_where_that_proves_something() {
             let log_now = shared(&old);
             let fake = served(service, &log_now);
             let settings = Settings::default().with_sizes(Sizes::default().with_proof(proof));
-            let mut feed = Feed::log(fake.clone(), url(), service.kind(), settings, env(7)).unwrap();
+            let mut feed = Feed::log(parts(&fake, settings), url(), service.kind()).unwrap();
             quiet(&mut feed).await;
             *log_now.lock().unwrap() = (old.clone() + "end\n", true);
             feed.finish();
