@@ -81,6 +81,8 @@ pub struct Follower<R> {
     news: Monotonic,
     /// Since when nothing works.
     outage: Option<Monotonic>,
+    /// Before when the service does not want to be asked (R8, FC-55).
+    hold: Monotonic,
     /// The log has contradicted what was delivered, once.
     doubt: bool,
     /// How many bytes of items were delivered, and how many gaps.
@@ -121,6 +123,7 @@ impl<R: Reader> Follower<R> {
             finish: None,
             news: Monotonic::ZERO,
             outage: None,
+            hold: Monotonic::ZERO,
             doubt: false,
             bytes: 0,
             gaps: 0,
@@ -146,6 +149,14 @@ impl<R: Reader> Follower<R> {
         let ask = self.reader.ask(growth);
         self.state = State::Asking { request: Request { growth, long: ask.long }, bound: None };
         actions.push(Action::Ask(ask));
+    }
+
+    /// Asks at once, unless the service does not want that (R8).
+    fn ask_soon(&mut self, now: Now, actions: &mut Actions<Action<R::Item>>) {
+        if self.hold <= now.instant {
+            return self.ask(now, actions);
+        }
+        self.state = State::Waiting { until: self.hold };
     }
 
     fn bound(&self, now: Now, phase: Phase, bound: Duration) -> Bound {
@@ -213,19 +224,20 @@ impl<R: Reader> Follower<R> {
     ) {
         self.outage = None;
         self.doubt = false;
+        self.hold = now.instant + floor;
         self.show(FeedState::Following, actions);
         self.state = State::Waiting { until: now.instant };
         match reached {
             Reached::Complete => self.end(self.complete(), actions),
             // Only a read that began when the log could not grow any more has seen all of it.
             Reached::End if request.growth == Growth::Over => self.end(self.complete(), actions),
-            Reached::More => self.ask(now, actions),
+            Reached::More => self.ask_soon(now, actions),
             Reached::End | Reached::Later => {
                 let until = match self.finish {
-                    Some(told) if reached == Reached::End => (told + self.settings.settle).max(now.instant + floor),
-                    Some(_) | None => now.instant + self.interval(now).max(floor),
+                    Some(told) if reached == Reached::End => told + self.settings.settle,
+                    Some(_) | None => now.instant + self.interval(now),
                 };
-                self.state = State::Waiting { until };
+                self.state = State::Waiting { until: until.max(self.hold) };
             }
         }
     }
@@ -240,6 +252,7 @@ impl<R: Reader> Follower<R> {
 
     /// The answer, or the request, came to nothing.
     fn failed(&mut self, now: Now, trouble: Trouble, floor: Duration, actions: &mut Actions<Action<R::Item>>) {
+        self.hold = now.instant + floor;
         let cause = match trouble {
             Trouble::Gone => return self.end(FeedEnd::Gone { bytes: self.bytes }, actions),
             Trouble::Unreadable(cause) => {
@@ -251,7 +264,7 @@ impl<R: Reader> Follower<R> {
                 self.reader.restart(&mut out);
                 self.state = State::Waiting { until: now.instant };
                 self.deliver(now, out, actions);
-                return self.ask(now, actions);
+                return self.ask_soon(now, actions);
             }
             Trouble::Contradiction => {
                 // One answer that shows less, or something else, may be a replica's or a proxy's. The same again is believed.
@@ -268,7 +281,7 @@ impl<R: Reader> Follower<R> {
             self.settings.backoff.delay(&now, now.instant.since(since), Duration::ZERO)
         };
         let waits = if self.doubt { waits.max(self.settings.pace.least) } else { waits };
-        self.state = State::Waiting { until: now.instant + waits.max(floor).max(self.reader.least_delay()) };
+        self.state = State::Waiting { until: (now.instant + waits.max(self.reader.least_delay())).max(self.hold) };
         self.show(FeedState::Stale { cause }, actions);
     }
 
@@ -398,7 +411,7 @@ impl<R: Reader> crate::machine::Machine for Follower<R> {
                     self.finish = Some(now.instant);
                     // Do not sleep through it; but what the service or an outage asks for stays.
                     if matches!(state, State::Waiting { .. }) && self.outage.is_none() {
-                        self.state = State::Waiting { until: now.instant };
+                        self.state = State::Waiting { until: now.instant.max(self.hold) };
                     }
                 }
             }

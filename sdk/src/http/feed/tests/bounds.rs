@@ -1,6 +1,7 @@
 //! Bounds in time and in size, authorities, and slow consumers.
 
 use super::*;
+use crate::http::Told;
 use crate::machine::{Machine as _, Monotonic, Now, Wall};
 
 /// R7: every phase of a request has its bound, and the next attempt goes through.
@@ -78,6 +79,33 @@ async fn r8_retry_after_is_a_floor_and_a_limit_is_a_close() {
     assert!(took >= seconds(20) && took < seconds(40), "{took:?}");
 }
 
+/// R8, FC-55: what the service asks for with a good answer, too, is kept to: where more is to be had at once, where the
+/// log has restarted, and where the work is over meanwhile.
+#[tokio::test(start_paused = true)]
+async fn fc_55_a_floor_holds_for_whatever_is_to_be_asked_next() {
+    let told = |reply: Reply| reply.told(Told { retry_after: Some(seconds(30)), ..Told::default() });
+    let (first, then) = ("0123456789", "abc");
+    let fake = Fake::new(move |asked| {
+        told(match (asked.n, asked.first()) {
+            (0, _) => Reply::bytes(first).cut(5),
+            (1 | 2, Some(at)) => Reply::status(206)
+                .header("content-range", format!("bytes {at}-{}/10", at + 5))
+                .piece(&first[at..at + 6]),
+            _ => Reply::bytes(then),
+        })
+    });
+    let settings = Settings::default().with_finish_within(seconds(600));
+    let mut feed = Feed::log(parts(&fake, settings), url(), range()).unwrap();
+    assert_eq!(some(&mut feed).await, first[..5]);
+    assert_eq!(some(&mut feed).await, first[5..6]);
+    feed.finish();
+    let (bytes, gaps, _) = all(&mut feed).await;
+    assert!(bytes.ends_with(then.as_bytes()) && gaps.len() == 1);
+    let times: Vec<_> = fake.asked().iter().map(|asked| asked.at).collect();
+    assert!(times.windows(2).all(|pair| pair[1].since(pair[0]) >= seconds(30)), "{times:?}");
+    assert!(times.len() >= 5, "{times:?}");
+}
+
 /// R6: a slow consumer slows the reading. Nothing is dropped, nothing stalls, and no more is read than is kept.
 #[tokio::test(start_paused = true)]
 async fn r6_a_slow_consumer_slows_the_reading() {
@@ -152,7 +180,7 @@ fn r7_a_sleep_has_a_long_answer_asked_for_anew() {
     };
     let mut headers = ::http::HeaderMap::new();
     headers.insert("content-type", "text/event-stream".parse().unwrap());
-    let head = Event::Head { status: ::http::StatusCode::OK, headers, told: crate::http::told::Told::default() };
+    let head = Event::Head { status: ::http::StatusCode::OK, headers, told: Told::default() };
     let mut machine = Follower::new(EventReader::new(url(), Replay::AfterId, 1000), Settings::default());
     machine.on_event(at(0, 0), Event::Start);
     machine.on_event(at(0, 0), Event::Began(Phase::FirstByte));
