@@ -106,6 +106,7 @@ impl fmt::Display for Command {
 }
 
 #[cfg(all(test, unix))]
+#[expect(clippy::disallowed_methods, clippy::unwrap_used, reason = "a thread watches the pipe of a real process")]
 mod tests {
     use std::io::Read as _;
     use std::path::Path;

@@ -154,9 +154,9 @@ impl Lines {
             let (first, content) = (number(chunk, &self.pages.first)?, text(chunk, &self.pages.content)?);
             // The service chose the number: there is one after its last line, too.
             if first.checked_add(content.len() as u64).is_none() {
-                return Err(undecodable(&format!(
-                    "{}: expected the number of a line, found {first}",
-                    self.pages.first
+                let pointer = &self.pages.first;
+                return Err(Trouble::undecodable(format_args!(
+                    "{pointer}: expected the number of a line, found {first}"
                 )));
             }
             chunks.push((first, content));

@@ -69,8 +69,8 @@ impl Events {
     }
 
     pub(super) fn is(&self, other: &Self) -> bool {
-        let what = |it: &Self| (it.url.clone(), it.named.clone(), it.values, it.replays, it.quiet);
-        what(self) == what(other)
+        let Self { url, named, values, replays, quiet } = self;
+        (url, named, values, replays, quiet) == (&other.url, &other.named, &other.values, &other.replays, &other.quiet)
     }
 
     pub(super) fn happening(&self, event: &sse::Event) -> Option<Happening> {
