@@ -103,6 +103,10 @@ impl Now {
     }
 }
 
+/// The longest time that a hint of a service is kept to, such as `Retry-After`: a mistyped one must not silence a client, a read
+/// or a stream for good. A service that is asked once a day is not asked too often (R8).
+pub(crate) const LONGEST_HINT: Duration = Duration::from_secs(24 * 3600);
+
 /// The actions of one event, in the order in which they are to be performed.
 pub type Actions<A> = Vec<A>;
 

@@ -36,12 +36,10 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use crate::http::told::Told;
-use crate::machine::{Actions, Machine, Monotonic, Now};
+use crate::machine::{Actions, LONGEST_HINT, Machine, Monotonic, Now};
 use refusals::Refusals;
 use windows::Windows;
 
-/// The longest `Retry-After` that is believed.
-const MOST_HOLD: Duration = Duration::from_secs(24 * 3600);
 /// The least time between requests after a hold, until one is answered that is not refused.
 const PROBE: Duration = Duration::from_secs(1);
 /// How long a request takes one of the places. Long polls may be held for minutes, and whoever waits for a place has no
@@ -147,7 +145,7 @@ impl Pacing {
         });
         let asked = told.retry_after.filter(|_| told.throttled).unwrap_or_default();
         if !asked.is_zero() {
-            self.hold_until(windows::put_off(now, asked.min(MOST_HOLD)));
+            self.hold_until(windows::put_off(now, asked.min(LONGEST_HINT)));
         }
         let mut explained = false;
         for window in &told.windows {

@@ -47,9 +47,6 @@ use super::requester::Requester;
 use crate::connection::Backoff;
 use crate::error::{Cause, Error};
 
-/// The longest time that a service's hint is kept to: a mistyped one must not silence a stream for good.
-const LONGEST: Duration = Duration::from_secs(24 * 3600);
-
 /// A stream of a service that says when something changes, with others of the same behind it.
 #[derive(Clone, Debug)]
 pub struct Push {

@@ -4,10 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::connection::discover::Endpoint;
-use crate::machine::Monotonic;
-
-/// The longest time that is granted: a mistyped hint must not silence a client for good.
-const LONGEST: Duration = Duration::from_secs(24 * 3600);
+use crate::machine::{LONGEST_HINT, Monotonic};
 
 /// How many endpoints are remembered; the one that is free soonest is forgotten first.
 const MOST: usize = 64;
@@ -20,7 +17,7 @@ pub(super) struct Holds(BTreeMap<Endpoint, Monotonic>);
 impl Holds {
     /// Keeps away from `endpoint` for `hint`, and no shorter than an earlier hint said.
     pub(super) fn hold(&mut self, endpoint: Endpoint, now: Monotonic, hint: Duration) {
-        let until = now + hint.min(LONGEST);
+        let until = now + hint.min(LONGEST_HINT);
         let entry = self.0.entry(endpoint).or_insert(until);
         *entry = until.max(*entry);
         while self.0.len() > MOST {

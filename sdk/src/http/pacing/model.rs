@@ -182,7 +182,7 @@ proptest! {
             let mut granted = rig.tell(Event::Wanted(ticket));
             while granted.is_empty() {
                 let at = rig.pacing.deadline().map(Monotonic::since_start).unwrap_or_default();
-                prop_assert!(at - rig.time <= MOST_HOLD + SECOND);
+                prop_assert!(at - rig.time <= LONGEST_HINT + SECOND);
                 granted = rig.pass(at - rig.time);
             }
             let limit = (kind & 1 > 0).then_some(limit);

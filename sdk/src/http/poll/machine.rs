@@ -18,7 +18,7 @@ use super::settings::Settings;
 use super::vocabulary::{Action, Event, Marks};
 use crate::error::{Cause, Phase};
 use crate::http::exchange::Connection;
-use crate::machine::{Actions, Monotonic, Now};
+use crate::machine::{Actions, LONGEST_HINT, Monotonic, Now};
 use crate::observe::End;
 use crate::observe::machine::Shown;
 use crate::wire::{Cursor, Epoch};
@@ -26,9 +26,6 @@ use crate::wire::{Cursor, Epoch};
 /// The least time between two requests for one reason, whatever the settings and the draw. Only a pace of zero has none
 /// after a good answer.
 const LEAST: Duration = Duration::from_millis(10);
-
-/// The longest time that a service's hint is kept to: a mistyped one must not silence a read for good.
-const LONGEST: Duration = Duration::from_secs(24 * 3600);
 
 /// A polled read. See the [module](super).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -234,7 +231,7 @@ impl Machine {
             Event::Answered { answer, retry_after, holds } => {
                 if let State::Sending(flight) = self.state {
                     self.hold_until(now, retry_after.unwrap_or_default());
-                    self.answered(now, flight, answer, holds.unwrap_or_default().min(LONGEST), out);
+                    self.answered(now, flight, answer, holds.unwrap_or_default().min(LONGEST_HINT), out);
                 }
             }
             Event::Failed { cause, again } => match self.state {
@@ -272,7 +269,7 @@ impl Machine {
 
     /// Never shortens what was asked for before: the head of a redirect may say more than what it leads to.
     fn hold_until(&mut self, now: Now, wait: Duration) {
-        self.hold = self.hold.max(now.instant + wait.min(LONGEST));
+        self.hold = self.hold.max(now.instant + wait.min(LONGEST_HINT));
     }
 
     fn tick(&mut self, now: Now, out: &mut Actions<Action>) {

@@ -19,9 +19,8 @@ mod tests;
 
 use std::time::Duration;
 
-use super::LONGEST;
 use crate::connection::Backoff;
-use crate::machine::{Actions, Machine, Monotonic, Now};
+use crate::machine::{Actions, LONGEST_HINT, Machine, Monotonic, Now};
 
 /// What a choice is held to. [`Default`] has the documented bounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -110,7 +109,7 @@ impl Choice {
         *missed = missed.saturating_add(1);
         let outage = now.instant.since(*self.outage.get_or_insert(now.instant));
         if let Some(floor) = self.floors.get_mut(*index) {
-            *floor = (*floor).max(now.instant + retry_after.unwrap_or_default().min(LONGEST));
+            *floor = (*floor).max(now.instant + retry_after.unwrap_or_default().min(LONGEST_HINT));
         }
         let enough = if self.tried < self.count { self.config.attempts } else { 1 };
         if self.count < 2 || !(absent || *missed >= enough) {

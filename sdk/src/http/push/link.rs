@@ -21,12 +21,11 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::LONGEST;
 use crate::connection::Backoff;
 use crate::connection::close::CloseMeaning;
 use crate::connection::liveness::{self, Liveness};
 use crate::error::{Cause, Phase};
-use crate::machine::{Actions, Machine, Monotonic, Now};
+use crate::machine::{Actions, LONGEST_HINT, Machine, Monotonic, Now};
 
 /// How many addresses of a name are tried in one round.
 const MOST_ADDRESSES: usize = 8;
@@ -246,7 +245,7 @@ impl Link {
     fn waits(&self, now: &Now, floor: Duration) -> State {
         let outage = self.outage.map_or(Duration::ZERO, |since| now.instant.since(since));
         let delay = self.config.backoff.delay(now, outage, Duration::ZERO);
-        State::Waiting { until: now.instant + delay.max(floor.min(LONGEST)) }
+        State::Waiting { until: now.instant + delay.max(floor.min(LONGEST_HINT)) }
     }
 
     fn after_refusal(&self, now: &Now, denied: bool, floor: Duration) -> State {

@@ -5,8 +5,9 @@ use std::time::Duration;
 use ::http::HeaderMap;
 use ::http::header::{CACHE_CONTROL, EXPIRES};
 
-use super::when::{self, CAP, Clock};
+use super::when::{self, Clock};
 use crate::http::fields;
+use crate::machine::LONGEST_HINT;
 
 /// `None` where nothing is said; zero where it is said that the answer may not be used again as it is.
 ///
@@ -14,7 +15,7 @@ use crate::http::fields;
 /// nothing here. `s-maxage` is for shared caches. There is no guess from `Last-Modified`.
 pub(super) fn of(headers: &HeaderMap, clock: Clock<'_>) -> Option<Duration> {
     let lifetime = lifetime(headers, clock)?;
-    Some(lifetime.saturating_sub(clock.age()).min(CAP))
+    Some(lifetime.saturating_sub(clock.age()).min(LONGEST_HINT))
 }
 
 fn lifetime(headers: &HeaderMap, clock: Clock<'_>) -> Option<Duration> {

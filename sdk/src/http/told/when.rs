@@ -6,10 +6,7 @@ use ::http::HeaderMap;
 use ::http::header::{AGE, DATE};
 
 use crate::http::fields;
-use crate::machine::Wall;
-
-/// No time that a header states is taken for longer: a service that is asked once a day is not asked too often.
-pub(super) const CAP: Duration = Duration::from_secs(24 * 60 * 60);
+use crate::machine::{LONGEST_HINT, Wall};
 
 /// What time it is for the service that answered.
 #[derive(Clone, Copy)]
@@ -39,9 +36,9 @@ impl<'a> Clock<'a> {
         fields::lines(self.headers, AGE).find_map(whole_seconds).unwrap_or_default()
     }
 
-    /// How long `date` lies ahead, at most [`CAP`]; zero if it has passed.
+    /// How long `date` lies ahead, at most [`LONGEST_HINT`]; zero if it has passed.
     pub(super) fn until(self, date: Wall) -> Duration {
-        self.since_made(date).saturating_sub(self.age()).min(CAP)
+        self.since_made(date).saturating_sub(self.age()).min(LONGEST_HINT)
     }
 }
 
@@ -51,9 +48,9 @@ pub(super) fn date(text: &str) -> Option<Wall> {
     time.duration_since(UNIX_EPOCH).ok().map(Wall::new)
 }
 
-/// Seconds, at most [`CAP`]. A fraction is no valid one, but is sent: it is rounded up.
+/// Seconds, at most [`LONGEST_HINT`]. A fraction is no valid one, but is sent: it is rounded up.
 pub(super) fn seconds(text: &str) -> Option<Duration> {
-    number(text).map(|n| Duration::from_secs(n).min(CAP))
+    number(text).map(|n| Duration::from_secs(n).min(LONGEST_HINT))
 }
 
 /// Whole seconds as RFC 9111, 1.2.2 has them: digits only, and too many of them are as good as for ever.
@@ -77,7 +74,7 @@ pub(super) fn reset(text: &str, clock: Clock<'_>) -> Option<Duration> {
         n = n.div_ceil(1_000);
     }
     let stated = Duration::from_secs(n);
-    Some(if n >= EPOCH { clock.until(Wall::new(stated)) } else { stated.min(CAP) })
+    Some(if n >= EPOCH { clock.until(Wall::new(stated)) } else { stated.min(LONGEST_HINT) })
 }
 
 /// A count of requests. Less than none is none; of a fraction only the whole is there to be used.
