@@ -46,7 +46,7 @@ Exit codes:
     6  the build was canceled
     8  parked: the build waits for a person (--on-parked exit)
     9  the time is over, and no answer could be read
-  130  interrupted (143: terminated)
+  130  interrupted (143: terminated, 129: its terminal was closed)
 ";
 
 /// The longest duration that is taken: a year is as good as for ever.

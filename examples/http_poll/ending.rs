@@ -53,6 +53,7 @@ impl Ending {
             Self::Canceled => "canceled",
             Self::Parked => "parked",
             Self::Unreadable => "unreadable",
+            Self::Signaled(1) => "hung up",
             Self::Signaled(15) => "terminated",
             Self::Signaled(_) => "interrupted",
         }

@@ -11,7 +11,7 @@ use outlast::observe::{self, Publisher};
 use outlast::profile::Profile;
 use outlast::{Cause, End, Error, Known, Observable, Reading, WaitError};
 use serde_json::value::RawValue;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep};
 
 use super::cli::{Options, UsageError, What};
@@ -157,6 +157,7 @@ async fn follow(
     let unavailable = |e| UsageError::new("signals", format_args!("expected to hear of them: {e}"));
     let mut interrupt = signal(SignalKind::interrupt()).map_err(unavailable)?;
     let mut terminate = signal(SignalKind::terminate()).map_err(unavailable)?;
+    let mut hangup = hears_of_hangups().then(|| signal(SignalKind::hangup())).transpose().map_err(unavailable)?;
     let mut heartbeat = interval_at(Instant::now() + heartbeat, heartbeat);
     heartbeat.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let Watched { seen, mut over } = watched;
@@ -170,6 +171,7 @@ async fn follow(
             kept = &mut over => break Over::Time(kept),
             _ = interrupt.recv() => break Over::Signal(2),
             _ = terminate.recv() => break Over::Signal(15),
+            () = heard(&mut hangup) => break Over::Signal(1),
             _ = heartbeat.tick() => report.heartbeat(&seen.latest()),
         }
     };
@@ -183,6 +185,22 @@ async fn follow(
     report.end(ending, &seen.latest());
     drop(kept);
     Ok(ending)
+}
+
+/// Whether the end of its terminal is to end it: one that `nohup` has started goes on. Where that is not known, the system's
+/// own way remains.
+fn hears_of_hangups() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let ignored = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    ignored.is_some_and(|mask| mask & 1 == 0)
+}
+
+async fn heard(signal: &mut Option<Signal>) {
+    match signal {
+        Some(signal) => drop(signal.recv().await),
+        None => pending().await,
+    }
 }
 
 /// What the watch ended with.

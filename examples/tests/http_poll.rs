@@ -6,6 +6,7 @@ mod service;
 #[path = "http_poll/watch.rs"]
 mod watch;
 
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
@@ -284,7 +285,9 @@ fn a_heartbeat_says_that_it_still_waits() {
 
 #[test]
 fn a_signal_ends_it_with_the_last_reading() {
-    for (signal, code, word) in [(Signal::INT, 130, "interrupted"), (Signal::TERM, 143, "terminated")] {
+    for (signal, code, word) in
+        [(Signal::INT, 130, "interrupted"), (Signal::TERM, 143, "terminated"), (Signal::HUP, 129, "hung up")]
+    {
         let service = Service::replies([Reply::json(RUNNING)]);
         let mut watch = watch(&service, &[]);
         watch.line("running");
@@ -300,6 +303,24 @@ fn a_signal_ends_it_with_the_last_reading() {
     service.next();
     watch.signal(Signal::INT);
     watch.end().with(130).says("last reading: none");
+}
+
+/// What was started to outlive its terminal does.
+#[cfg(target_os = "linux")]
+#[test]
+fn what_ignores_hangups_goes_on() {
+    let service = Service::replies([Reply::json(RUNNING)]);
+    let mut ignoring = Command::new("sh");
+    ignoring.args(["-c", r#"trap "" HUP; exec "$0" "$@""#]).arg(program().get_program());
+    ignoring.args(args(&service.url("/"), &["--heartbeat", "100ms"]));
+    ignoring.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut watch = Watch::spawn(&mut ignoring);
+    watch.line("still waiting: running");
+    watch.signal(Signal::HUP);
+    watch.line("still waiting: running");
+    watch.line("still waiting: running");
+    watch.signal(Signal::TERM);
+    watch.end().with(143);
 }
 
 /// Answers those who have the token.
