@@ -7,6 +7,7 @@ mod ending;
 mod judge;
 mod predicate;
 mod report;
+mod request;
 mod seen;
 mod text;
 mod token;

@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::fmt;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use outlast::profile::duration;
@@ -30,6 +31,10 @@ How:
   --token-cmd COMMAND  a shell command that prints the token; run anew when it is refused
   --token-header NAME  the header that carries the token (default: Authorization: Bearer)
   --user NAME          send the token as that user's password (Authorization: Basic)
+  --header 'NAME: V'   a header of each request, once for each; a token goes with --token-env and the like
+  --ca-file FILE       trust the certificates in that file (PEM), too
+  --proxy URL          go through that proxy (default: what HTTPS_PROXY, HTTP_PROXY, ALL_PROXY and NO_PROXY say)
+  --no-proxy           go through no proxy, whatever the variables say
   --json               print one JSON object per line
   --help               print this
 
@@ -72,7 +77,25 @@ pub(crate) struct Options {
     pub(crate) heartbeat: Duration,
     pub(crate) exit_when_parked: bool,
     pub(crate) token: Option<Token>,
+    pub(crate) way: Way,
     pub(crate) json: bool,
+}
+
+/// What requests carry beside the token, and which way they go.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Way {
+    /// Each as it was given.
+    pub(crate) headers: Vec<String>,
+    pub(crate) ca_file: Option<PathBuf>,
+    /// Default: what the variables say.
+    pub(crate) proxy: Option<Proxy>,
+}
+
+/// A proxy to use, whatever the variables say.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Proxy {
+    None,
+    At(String),
 }
 
 /// What tells the verdict.
@@ -164,7 +187,10 @@ pub(crate) fn parse(args: Vec<OsString>) -> Result<Request, UsageError> {
         let (flag, inline) = split(&text);
         match (flag, inline) {
             ("--json", None) => given.json = true,
-            ("--help" | "-h" | "--json", Some(_)) => return Err(UsageError::new(flag, "takes no value")),
+            ("--no-proxy", None) => given.no_proxy = true,
+            ("--help" | "-h" | "--json" | "--no-proxy", Some(_)) => {
+                return Err(UsageError::new(flag, "takes no value"));
+            }
             (flag, inline) => {
                 let slot = given.slot(flag).ok_or_else(|| UsageError::new(flag, "no such option"))?;
                 let value = match inline {
@@ -178,6 +204,8 @@ pub(crate) fn parse(args: Vec<OsString>) -> Result<Request, UsageError> {
                 if slot.replace(value).is_some() {
                     return Err(UsageError::new(flag, "expected once"));
                 }
+                // The one option of which there may be several.
+                given.headers.extend(given.header.take());
             }
         }
     }
@@ -209,6 +237,11 @@ struct Given {
     token_cmd: Option<String>,
     token_header: Option<String>,
     user: Option<String>,
+    header: Option<String>,
+    headers: Vec<String>,
+    ca_file: Option<String>,
+    proxy: Option<String>,
+    no_proxy: bool,
     json: bool,
 }
 
@@ -229,6 +262,9 @@ impl Given {
             "--token-cmd" => &mut self.token_cmd,
             "--token-header" => &mut self.token_header,
             "--user" => &mut self.user,
+            "--header" => &mut self.header,
+            "--ca-file" => &mut self.ca_file,
+            "--proxy" => &mut self.proxy,
             _ => return None,
         })
     }
@@ -276,6 +312,11 @@ impl Given {
                 return wrong(flag, "expected --token-env, --token-file or --token-cmd beside it");
             }
         };
+        let proxy = match (self.proxy, self.no_proxy) {
+            (Some(_), true) => return wrong("--no-proxy", "expected either it or --proxy, not both"),
+            (Some(url), false) => Some(Proxy::At(url)),
+            (None, no_proxy) => no_proxy.then_some(Proxy::None),
+        };
         Ok(Options {
             url,
             what,
@@ -285,6 +326,7 @@ impl Given {
             heartbeat: time("--heartbeat", self.heartbeat.as_deref())?.unwrap_or(Duration::from_secs(60)),
             exit_when_parked,
             token,
+            way: Way { headers: self.headers, ca_file: self.ca_file.map(PathBuf::from), proxy },
             json: self.json,
         })
     }
@@ -324,7 +366,13 @@ mod tests {
         let options = of(&["--url=u", "--profile=jenkins", "--on-parked=exit", "--give-up=90s", "--interval=500ms"]);
         let options = options.unwrap();
         assert!(options.exit_when_parked && matches!(options.what, What::Profile(name) if name == "jenkins"));
-        assert_eq!(options.heartbeat, Duration::from_secs(60));
+        assert_eq!((options.heartbeat, options.way), (Duration::from_secs(60), Way::default()));
+        let options =
+            of(&["--url=u", "--done=.", "--header=A: b", "--ca-file", "c", "--header", "D: e=f", "--no-proxy"]);
+        let (headers, ca_file) = (vec!["A: b".to_owned(), "D: e=f".to_owned()], Some("c".into()));
+        assert_eq!(options.unwrap().way, Way { headers, ca_file, proxy: Some(Proxy::None) });
+        let options = of(&["--url=u", "--done=.", "--proxy=http://p:3128"]);
+        assert_eq!(options.unwrap().way.proxy, Some(Proxy::At("http://p:3128".into())));
     }
 
     #[test]
@@ -364,6 +412,9 @@ mod tests {
             (&["--url", "u", "--done", "true", "--token", "s3cret"], "--token: no such option"),
             (&["--url", "u", "--done", "true", "--insecure"], "--insecure: no such option"),
             (&["--json=1"], "--json: takes no value"),
+            (&["--no-proxy=p"], "--no-proxy: takes no value"),
+            (&["--url", "u", "--done", "true", "--proxy", "p", "--no-proxy"], "--no-proxy: expected either it or"),
+            (&["--url", "u", "--done", "true", "--ca-file", "a", "--ca-file", "b"], "--ca-file: expected once"),
             (&["build"], "build: expected an option"),
         ] {
             let got = of(args).unwrap_err();

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use futures::StreamExt as _;
 use futures::future::{BoxFuture, FutureExt as _, pending};
-use outlast::http;
 use outlast::http::poll::Pace;
 use outlast::observe::{self, Publisher};
 use outlast::profile::Profile;
@@ -19,6 +18,7 @@ use super::ending::Ending;
 use super::judge::Judge;
 use super::predicate::Verdict;
 use super::report::Report;
+use super::request;
 use super::seen::{Seen, State};
 use super::token;
 
@@ -27,8 +27,12 @@ use super::token;
 /// # Errors
 /// Where nothing could be begun.
 pub(crate) async fn watch(options: Options) -> Result<Ending, UsageError> {
-    let Options { url, what, timeout, give_up, interval, heartbeat, exit_when_parked, token, json } = options;
-    let mut get = http::get(&url);
+    let Options { url, what, timeout, give_up, interval, heartbeat, exit_when_parked, token, way, json } = options;
+    let mut get = request::get(&url, way.ca_file.as_deref(), way.proxy)?;
+    for text in &way.headers {
+        let (name, value) = request::header(text)?;
+        get = get.header(name, value);
+    }
     if let Some(token) = token {
         get = get.credential(token::source(token)?);
     }
@@ -41,12 +45,12 @@ pub(crate) async fn watch(options: Options) -> Result<Ending, UsageError> {
     let watched = match what {
         What::Expressions { done, ok } => {
             let judge = Judge::new(done, ok).await?;
-            let answers = get.observe().map_err(|e| about("--url", &e))?;
+            let answers = get.observe().map_err(|e| request::refused(&e))?;
             let (publisher, seen) = observe::channel();
             Watched { seen, over: judge_each(answers, judge, publisher, timeout).map(Some).boxed() }
         }
         What::Profile(name) => {
-            let seen = profile(&name)?.watch(get).map_err(|e| about("--url", &e))?.map(Seen::of_work);
+            let seen = profile(&name)?.watch(get).map_err(|e| request::refused(&e))?.map(Seen::of_work);
             Watched { over: time_over(&seen, timeout).map(|_| None).boxed(), seen }
         }
     };

@@ -82,6 +82,18 @@ fn what_is_not_understood_ends_at_once_and_names_the_flag() {
         (&["--url", url, "--profile", "gitlab"], "--url: expected an address like one of"),
         (&["--url", url, "--profile", file], "stage[0].status[0].at: expected"),
         (&["--timeout", "1s"], "--url: expected the URL of a build"),
+        (&["--url", url, "--done", "true", "--header", "s3cret"], "--header: expected `Name: value`"),
+        (&["--url", url, "--done", "true", "--header", "a b: s3cret"], "--header: expected the name of a header"),
+        (&["--url", url, "--done", "true", "--header", "Host: s3cret"], "--header: expected none that frames"),
+        (
+            &["--url", url, "--done", "true", "--header", "X-Api-Key: s3cret"],
+            "--header: expected none that holds a credential: take --token-env",
+        ),
+        (&["--url", url, "--done", "true", "--ca-file", "/nosuch"], "--ca-file: expected a file with certificates"),
+        (&["--url", url, "--done", "true", "--ca-file", "/dev/null"], "`/dev/null`: it is empty"),
+        (&["--url", url, "--done", "true", "--ca-file", file], "--ca-file: expected at least one certificate in PEM"),
+        (&["--url", url, "--done", "true", "--proxy", "ftp://p"], "--proxy: expected a URL such as"),
+        (&["--url", url, "--done", "true", "--proxy", "u:s3cret@p:1"], "--proxy: expected no user or password"),
     ] {
         let ended = watched(args);
         assert_eq!((ended.code, ended.lines.len()), (Some(2), 0), "{said}: {ended:?}");
@@ -98,6 +110,9 @@ fn help_shows_both_uses() {
     ended.says("build_poller --url URL --profile PROFILE");
     let ended = watched(&["--url", "--help"]).with(0);
     for option in ["--done", "--ok", "--profile", "--timeout", "--give-up", "--on-parked", "--token-cmd", "--json"] {
+        ended.says(option);
+    }
+    for option in ["--header", "--ca-file", "--proxy", "--no-proxy"] {
         ended.says(option);
     }
 }
@@ -414,6 +429,30 @@ fn a_redirect_to_another_origin_goes_without_the_token() {
     Watch::spawn(command).end().with(0);
     assert_eq!(service.next().header("X-Token"), Some("s3cret"));
     assert_eq!(elsewhere.next().header("X-Token"), None);
+}
+
+#[test]
+fn headers_go_with_each_request_beside_the_token() {
+    let service = Service::replies([Reply::json(RUNNING), Reply::json(SUCCESS)]);
+    let more = ["--header", "X-One: a", "--header=X-Two: b=c: d", "--token-cmd", "echo t"];
+    watch(&service, &more).end().with(0);
+    for asked in service.rest() {
+        let sent = ["X-One", "X-Two", "Authorization"].map(|name| asked.header(name).unwrap_or_default().to_owned());
+        assert_eq!(sent, ["a", "b=c: d", "Bearer t"]);
+    }
+}
+
+#[test]
+fn a_proxy_is_the_one_that_was_named_or_none() {
+    let (proxy, service) = (Service::replies([Reply::json(SUCCESS)]), Service::replies([Reply::json(FAILURE)]));
+    let named = ["--url", "http://ci.invalid/run", "--done", ".status == \"completed\"", "--proxy", &proxy.origin];
+    watched(&named).with(0);
+    assert_eq!(proxy.next().target, "http://ci.invalid/run");
+    let url = service.url("/run");
+    let direct = args(&url, &["--no-proxy"]);
+    Watch::spawn(program().args(&direct).env("http_proxy", &proxy.origin)).end().with(1);
+    assert_eq!(service.next().target, "/run");
+    assert!(proxy.rest().is_empty());
 }
 
 /// R10: each service's own idea of an end, of a cancel, and of waiting for a person.
