@@ -29,7 +29,7 @@ pub(super) const RECHECK: Duration = Duration::from_secs(30);
 
 /// Of how many credentials it is remembered how often they were refused: a source that goes back to one that was denied
 /// does not get it sent again.
-const REMEMBERED: usize = 4;
+const REMEMBERED: usize = 16;
 
 /// Whom a refusal is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -7,7 +7,7 @@ const REFUSALS: u8 = 2;
 
 /// Of how many credentials it is remembered how often they were refused: a source that goes back to one that was denied
 /// does not get it sent again.
-const REMEMBERED: usize = 4;
+const REMEMBERED: usize = 16;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Credential {
