@@ -255,3 +255,33 @@ async fn fc_51_a_refusal_is_one_whatever_its_body() {
         assert_eq!(uses(&world, "t"), 2, "{status}");
     }
 }
+
+/// R3: a read that is forbidden, of a source that makes another token at each ask, leaves the others theirs, and their tags
+/// with them.
+#[tokio::test(start_paused = true)]
+async fn r3_a_forbidden_read_takes_no_credential_from_the_others() {
+    let (world, minted) = (World::new(), Arc::new(AtomicUsize::new(0)));
+    let count = Arc::clone(&minted);
+    let source: Arc<dyn Credentials> = Arc::new(move || {
+        let n = count.fetch_add(1, Ordering::Relaxed);
+        async move { Credential::bearer(format!("m{n}")) }
+    });
+    let whole = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&whole);
+    world.ci.on("/good", move |asked| match asked.header("if-none-match") {
+        Some(_) => Reply::status(304).header("etag", "\"a\""),
+        None => {
+            count.fetch_add(1, Ordering::Relaxed);
+            run("running").header("etag", "\"a\"")
+        }
+    });
+    world.ci.on("/forbidden", |_| Reply::status(403));
+    let get = |path: &str| world.get(path).credential(Arc::clone(&source)).observe::<Run>().unwrap();
+    let good = get("/good");
+    world.shows(&good, "running", SECOND).await;
+    let forbidden = get("/forbidden");
+    world.pass(10 * MINUTE).await;
+    assert!(matches!(forbidden.latest(), Reading::Ended { end: End::Denied, .. }), "{:?}", forbidden.latest());
+    assert!(minted.load(Ordering::Relaxed) <= 3 && whole.load(Ordering::Relaxed) <= 3, "{minted:?} {whole:?}");
+    assert!(good.latest().is_fresh());
+}

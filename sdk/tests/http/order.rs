@@ -83,3 +83,25 @@ async fn r4_a_service_that_stays_behind_is_stale() {
     world.pass(MINUTE).await;
     assert!(world.ci.total() - asked <= 60, "{} in a minute", world.ci.total() - asked);
 }
+
+/// FC-21: the service restarts, its counter in memory begins at 1 again, and the work has ended meanwhile: the verdict is
+/// seen without another change.
+#[tokio::test(start_paused = true)]
+async fn fc_21_a_counter_that_begins_anew_with_its_service_hides_no_verdict() {
+    #[derive(Deserialize)]
+    struct Counted {
+        status: String,
+        count: u64,
+    }
+    let answer = |status: &str, count: u64| Reply::json(json!({ "status": status, "count": count }));
+    let world = World::new();
+    world.ci.on("/run", move |_| answer("running", 100));
+    let marks = |it: &Counted| Marks::terminal(it.status == "success").at_version(it.count);
+    let read = world.get("/run").json::<Counted>().marks(marks).observe().unwrap();
+    world.pass(MINUTE).await;
+    world.ci.kill();
+    world.pass(10 * SECOND).await;
+    world.ci.on("/run", move |_| answer("success", 2));
+    world.ci.revive();
+    assert!(read.until(|it| it.status == "success").within(MINUTE).await.is_ok(), "{:?}", read.latest().cause());
+}
