@@ -75,6 +75,12 @@ impl Env {
         Now { instant: self.instant(), wall: self.wall(), draw: self.draw() }
     }
 
+    /// The same for a machine that does without the wall clock, which stands at 1970 here.
+    #[cfg(feature = "http")]
+    pub(crate) fn now_without_wall(&self) -> Now {
+        Now { instant: self.instant(), wall: Wall::default(), draw: self.draw() }
+    }
+
     /// Monotonic time since this environment was made.
     pub fn instant(&self) -> Monotonic {
         Monotonic::new(Instant::now().saturating_duration_since(self.shared.origin))

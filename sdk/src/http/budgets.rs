@@ -12,7 +12,7 @@ use crate::credential::{Credential, Fingerprint};
 use crate::env::Env;
 use crate::http::pacing::{Action, Event, Limits, Pacing, Ticket};
 use crate::http::told::Told;
-use crate::machine::{Machine as _, Monotonic, Now, Wall};
+use crate::machine::{Machine as _, Monotonic, Now};
 
 /// Who waits behind others minds the timer himself once the first of them has left it for so long: his runtime may have
 /// ended, or he may not be polled.
@@ -103,11 +103,6 @@ impl Registry {
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// The machine does without the wall clock.
-fn now(env: &Env) -> Now {
-    Now { instant: env.instant(), wall: Wall::default(), draw: env.draw() }
 }
 
 /// The budget of one origin and credential. Cloning shares it.
@@ -338,7 +333,7 @@ impl Paced {
         let mut state = lock(&self.state);
         let ticket = Ticket::new(state.tickets);
         state.tickets += 1;
-        if state.event(now(&self.env), Event::Wanted(ticket)) == Some(ticket) {
+        if state.event(self.env.now_without_wall(), Event::Wanted(ticket)) == Some(ticket) {
             return Ok(ticket);
         }
         Err(state.seat(ticket, false))
@@ -354,7 +349,7 @@ impl Paced {
     /// All of them happen now.
     fn tell<const N: usize>(&self, events: [Event; N]) {
         let mut state = lock(&self.state);
-        let now = now(&self.env);
+        let now = self.env.now_without_wall();
         for event in events {
             if let Event::Ended(ticket) | Event::Unsent(ticket) = &event {
                 state.seats.remove(ticket);
@@ -365,7 +360,7 @@ impl Paced {
 
     fn look(&self, seat: &Seat, said: Option<Monotonic>, first: &mut bool) -> Look {
         let mut state = lock(&self.state);
-        let now = now(&self.env);
+        let now = self.env.now_without_wall();
         let instant = now.instant;
         if state.pacing.deadline().is_some_and(|at| at <= instant) {
             // Whoever should have minded it has not: from now on this one does.

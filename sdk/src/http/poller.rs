@@ -344,7 +344,7 @@ impl<T: Send + Sync + 'static> Poller<T> {
     }
 
     fn tell(&mut self, event: Event) {
-        let actions = self.machine.on_event(self.env.now(), event);
+        let actions = self.machine.on_event(self.env.now_without_wall(), event);
         for action in actions {
             match action {
                 Action::Want => {

@@ -7,7 +7,7 @@ mod windows;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ::http::header::RETRY_AFTER;
+use ::http::header::{CACHE_CONTROL, EXPIRES, RETRY_AFTER};
 use ::http::{HeaderMap, HeaderName, StatusCode};
 
 use super::fields;
@@ -42,6 +42,10 @@ impl Told {
 
     /// The same; the clock is read where something needs it.
     pub(crate) fn read(status: StatusCode, headers: &HeaderMap, wall: impl Fn() -> Wall) -> Self {
+        // Most answers say nothing of it, and are many.
+        if !headers.keys().any(says) {
+            return Self { throttled: status == StatusCode::TOO_MANY_REQUESTS, ..Self::default() };
+        }
         let clock = when::Clock::of(headers, &wall);
         let windows = windows::of(headers, clock);
         Self {
@@ -58,6 +62,15 @@ impl Told {
         let used_up = self.windows.iter().filter(|window| window.remaining == 0);
         self.retry_after.or_else(|| used_up.map(|window| window.reset).max())
     }
+}
+
+/// Whether a header may say something of asking again.
+fn says(name: &HeaderName) -> bool {
+    *name == RETRY_AFTER
+        || *name == CACHE_CONTROL
+        || *name == EXPIRES
+        || *name == X_POLL_INTERVAL
+        || windows::is_of_rate(name.as_str())
 }
 
 /// The longest that any line of `Retry-After` asks for, in seconds or as a date (RFC 9110, 10.2.3).

@@ -34,9 +34,12 @@ impl Validator {
     /// Puts it among the headers of a request for `url` with the credential of that generation; false where it does not
     /// belong. Whatever else there would validate is removed in both cases.
     pub(crate) fn apply(&self, url: &Url, generation: Generation, headers: &mut HeaderMap) -> bool {
-        headers.remove(IF_NONE_MATCH);
-        headers.remove(IF_MODIFIED_SINCE);
         let belongs = self.generation == generation && addressed(&self.url) == addressed(url);
+        for other in [IF_NONE_MATCH, IF_MODIFIED_SINCE] {
+            if !belongs || other != self.header {
+                headers.remove(other);
+            }
+        }
         if belongs {
             headers.insert(self.header.clone(), self.value.clone());
         }

@@ -34,7 +34,7 @@ pub(super) fn of(headers: &HeaderMap, clock: Clock<'_>) -> Vec<Window> {
 }
 
 /// Whether it is one of the headers that are read here.
-fn is_of_rate(name: &str) -> bool {
+pub(super) fn is_of_rate(name: &str) -> bool {
     let bare = name.strip_prefix("x-").unwrap_or(name);
     bare.starts_with("ratelimit") || bare.starts_with("rate-limit")
 }
