@@ -98,7 +98,7 @@ struct Poller<T> {
     push: Option<Box<push::Stream>>,
     /// The stream that the guide gave, unless the caller has set one.
     led: Led,
-    wanted: Option<Box<Wanted>>,
+    wanted: Option<Wanted>,
     allowed: Option<Arc<Allowed>>,
     flight: Option<Flight<T>>,
     /// The value that was just decoded, until the machine says to show it.
@@ -182,7 +182,7 @@ impl<T: Send + Sync + 'static> Poller<T> {
                 step = of(self.flight.as_mut(), Flight::next) => match step {
                     Flown::Began(phase) => self.tell(Event::Began(phase)),
                     Flown::Told(until) => self.tell(Event::Told(until.since(self.env.instant()))),
-                    Flown::Landed(outcome) => self.on_outcome(*outcome),
+                    Flown::Landed(outcome) => self.on_outcome(outcome),
                 },
                 () = self.alarm.wait(deadline) => self.tell(Event::Tick),
                 () = &mut unobserved => self.tell(Event::Close),
@@ -348,7 +348,7 @@ impl<T: Send + Sync + 'static> Poller<T> {
         for action in actions {
             match action {
                 Action::Want => {
-                    self.wanted = Some(Box::new(self.requester.want(&self.url, self.budget.clone())));
+                    self.wanted = Some(self.requester.want(&self.url, self.budget.clone()));
                 }
                 Action::Withdraw => {
                     self.wanted = None;

@@ -85,8 +85,6 @@ async fn send(kept: Arc<Kept>, request: Request) -> Result<Answer, Failure> {
         })?;
     }
     url.set_fragment(None);
-    // Its place is written out only for a failure.
-    let to = url.clone();
     if body.is_empty() && matches!(method, Method::POST | Method::PUT | Method::PATCH) {
         // RFC 9110, 8.6: without it some services answer 411.
         headers.insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
@@ -102,7 +100,8 @@ async fn send(kept: Arc<Kept>, request: Request) -> Result<Answer, Failure> {
     *out.body_mut() = Some(reqwest::Body::wrap(Sent::new(body, Arc::clone(&journey))));
     let sent = Journey::scope(Arc::clone(&journey), client.execute(out)).await;
     let phase = journey.over();
-    let mut response = sent.map_err(|e| failure::before_head(&e, phase, &failure::place(&to)))?;
+    let mut response =
+        sent.map_err(|e| failure::before_head(&e, phase, &e.url().map(failure::place).unwrap_or_default()))?;
     let (status, version) = (response.status(), response.version());
     let headers = std::mem::take(response.headers_mut());
     if !may_have_body(status) {

@@ -35,7 +35,7 @@ pub(super) enum Flown<T> {
     Began(Phase),
     /// The service is not to be asked again before that time.
     Told(Monotonic),
-    Landed(Box<Outcome<T>>),
+    Landed(Outcome<T>),
 }
 
 /// What a request came to.
@@ -105,7 +105,7 @@ impl<T> Flight<T> {
             self.phases.sleep();
             if let Poll::Ready(outcome) = self.outcome.poll_unpin(context) {
                 // A phase that is over when the answer is there needs no bound.
-                return Poll::Ready(Flown::Landed(Box::new(outcome)));
+                return Poll::Ready(Flown::Landed(outcome));
             }
             let until = self.allowed.asked_until().filter(|until| Some(*until) > self.asked_until);
             if let Some(until) = until {
