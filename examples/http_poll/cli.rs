@@ -22,7 +22,7 @@ What is watched:
 
 How:
   --timeout D          stop waiting after that time, such as 90s, 10m or 2h (default: never)
-  --give-up D          stop waiting once there was no good answer for that long (default: never)
+  --give-up D          stop waiting once an outage has lasted so long (default: never)
   --interval D         look this often (default: from 1s soon after a change to 30s, or as the profile says)
   --heartbeat D        say this often that it still waits (default: 60s)
   --on-parked WHAT     wait (default) or exit when the build waits for a person (with a profile)

@@ -201,7 +201,8 @@ impl Get {
     }
 
     /// Ends the read as [`Closed`](crate::End::Closed) once an outage has lasted so long, counted from its first failure
-    /// (R8). Default: it never gives up.
+    /// (R8). Answers that it does not know the resource go on counting, a value that is older than the one shown is no outage.
+    /// Default: it never gives up.
     pub fn give_up_after(mut self, outage: Duration) -> Self {
         self.chosen.give_up = Some(outage);
         self

@@ -7,7 +7,7 @@ use tokio::time::{sleep, timeout};
 use url::Url;
 
 use super::*;
-use crate::http::Window;
+use crate::http::told::Window;
 use crate::testing;
 
 const MS: Duration = Duration::from_millis(1);

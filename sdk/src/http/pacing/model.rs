@@ -7,7 +7,7 @@ use rand::rngs::StdRng;
 
 use super::rig::*;
 use super::*;
-use crate::http::Window;
+use crate::http::told::Window;
 
 /// How a service counts.
 #[derive(Clone, Copy, Debug)]

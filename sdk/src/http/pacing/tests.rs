@@ -2,7 +2,7 @@
 
 use super::rig::*;
 use super::*;
-use crate::http::Window;
+use crate::http::told::Window;
 
 fn ticket(number: u64) -> Ticket {
     Ticket::new(number)

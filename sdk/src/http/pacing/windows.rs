@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Flights;
-use crate::http::Window;
+use crate::http::told::Window;
 use crate::machine::{Monotonic, Now};
 
 /// The farthest reset that is believed.

@@ -1,7 +1,7 @@
 //! Bounds in time and in size, authorities, and slow consumers.
 
 use super::*;
-use crate::http::Told;
+use crate::http::told::Told;
 use crate::machine::{Machine as _, Monotonic, Now, Wall};
 
 /// R7: every phase of a request has its bound, and the next attempt goes through.
