@@ -6,6 +6,9 @@
 //! when it answers a request that was waiting for it and ends when the last of the round's next requests has come, so
 //! it holds whole turns of the client and of the loopback interface. The cases with `-processor` count what the
 //! client's thread used of a processor in that time, where the system says it (Linux): what a poll costs without its way.
+//!
+//! Where there are few processors, on which of them a client and its service happen to be decides more than what the client
+//! does, and stays like that for a run: `taskset -c 0 cargo bench -p outlast-tests -- poll` puts all of them on one.
 
 use std::hint::black_box;
 use std::net::SocketAddr;
